@@ -153,8 +153,8 @@ pub fn held_after(
 /// Looks at the last hold until the time is over: when each of its slots was first among those that the recorder keeps.
 fn kept(ring: &Path, tally: &Tally) -> Result<BTreeMap<u64, f64>, Trouble> {
     let gone = |what: &dyn Display| Trouble::Accounting(format!("the holds cannot be seen: {what}"));
-    let place = holdfast_protocol::place(ring).map_err(|error| gone(&error))?;
-    let recorder = holdfast_protocol::recorder(&place).map_err(|error| gone(&error))?;
+    let place = holdfast_protocol::locate(ring).map_err(|error| gone(&error))?;
+    let recorder = holdfast_protocol::find_recorder(&place).map_err(|error| gone(&error))?;
     let mut recorder = recorder.ok_or_else(|| gone(&"no recorder runs"))?;
     let mut kept = BTreeMap::new();
     let (mut wrong, mut looked) = (None, Instant::now());

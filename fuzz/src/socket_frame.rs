@@ -3,9 +3,9 @@
 use holdfast_base::{ByteSize, HoldId, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::ConditionHold;
 use holdfast_protocol::wire::{
-    AwayStatus, BufferStatus, DeviceStatus, HEAD_BYTES, Head, LaneFile, LaneStatus, LatelySource,
-    LatelyStatus, MAX_FRAME, MAX_REQUEST, MarginStatus, OpenSequence, OpenWanted, Purpose, RecorderStatus,
-    Reply, Request, SourceStatus, Status, VERSION, ViewStatus, Welcome,
+    AwayStatus, BufferStatus, DeviceStatus, FrameHead, HEAD_BYTES, LaneFile, LaneStatus, MAX_FRAME,
+    MAX_REQUEST, MarginStatus, OpenSlot, OpenSlotProjection, Purpose, RecentSource, RecentStatus,
+    RecorderStatus, Reply, Request, SourceStatus, Status, VERSION, ViewStatus, Welcome,
 };
 use holdfast_ring::{
     ActKind, ActNumbers, ActStatus, DistilRequest, ExportRequest, ExtendRequest, HoldRequest, HoldStatus,
@@ -16,19 +16,19 @@ use std::time::Duration;
 
 /// Reads the input as a frame, as a request and as a reply. What is sound must come back when it is written again.
 pub fn run(data: &[u8]) {
-    let Ok(mut head) = Head::decode(data, MAX_FRAME) else { return };
+    let Ok(mut head) = FrameHead::decode(data, MAX_FRAME) else { return };
     let body = &data[HEAD_BYTES..];
     head.body = body.len() as u32;
     if data.len() <= MAX_REQUEST
         && let Ok(request) = Request::decode(head, body)
     {
         let again = request.encode(head.id);
-        let head = Head::decode(&again, MAX_REQUEST).unwrap_or(head);
+        let head = FrameHead::decode(&again, MAX_REQUEST).unwrap_or(head);
         assert_eq!(Request::decode(head, &again[HEAD_BYTES..]), Ok(request));
     }
     if let Ok(reply) = Reply::decode(head, body) {
         let again = reply.encode(head.id);
-        let head = Head::decode(&again, MAX_FRAME).unwrap_or(head);
+        let head = FrameHead::decode(&again, MAX_FRAME).unwrap_or(head);
         assert_eq!(Reply::decode(head, &again[HEAD_BYTES..]), Ok(reply));
     }
 }
@@ -63,7 +63,7 @@ fn condition_hold() -> ConditionHold {
 }
 
 fn requests() -> Vec<Request> {
-    let wanted = OpenWanted { stream: Some(StreamId(1)), rows: true, columns: vec![0, 7] };
+    let wanted = OpenSlotProjection { stream: Some(StreamId(1)), rows: true, columns: vec![0, 7] };
     let purge = PurgeRequest {
         streams: vec![],
         range: RANGE,
@@ -151,10 +151,10 @@ fn status() -> Status {
             eldest: Duration::from_secs(8),
         }),
         view: Some(ViewStatus { bytes: ByteSize::mib(1), place: ByteSize(4096), slots: 3 }),
-        lately: Some(LatelyStatus {
+        recent: Some(RecentStatus {
             span: Duration::from_secs(61),
-            sources: vec![LatelySource { last_lost: Some(Timestamp(2)), ..LatelySource::default() }],
-            ..LatelyStatus::default()
+            sources: vec![RecentSource { last_lost: Some(Timestamp(2)), ..RecentSource::default() }],
+            ..RecentStatus::default()
         }),
     };
     Status { ring, recorder: Some(recorder) }
@@ -242,7 +242,7 @@ fn replies() -> Vec<Reply> {
         Reply::Outcome(Outcome::Refused(Refusal::Geometry("too small".to_owned()))),
         Reply::Ready { offset: 4096, len: 8192 },
         Reply::Done { kept: true },
-        Reply::OpenSlots(vec![OpenSequence { sequence: Sequence(8), sealed: true }]),
+        Reply::OpenSlots(vec![OpenSlot { sequence: Sequence(8), sealed: true }]),
         Reply::OpenIndex { cursor: 5, end: false, parts: vec![9; 40] },
         Reply::Pinned { granted: 1 },
         Reply::Expired,

@@ -115,8 +115,9 @@ impl Scene {
         let mut recorder = Program::start(&self.recorder, &record, Stdio::piped(), &log)?;
         let input = recorder.input();
         recorder.until("it records", |recorder| recorder.said().contains("; recording "))?;
-        let found = holdfast_protocol::place(&ring).map_err(Trouble::of("finding the recorder"))?;
-        let connection = holdfast_protocol::recorder(&found).map_err(Trouble::of("finding the recorder"))?;
+        let found = holdfast_protocol::locate(&ring).map_err(Trouble::of("finding the recorder"))?;
+        let connection =
+            holdfast_protocol::find_recorder(&found).map_err(Trouble::of("finding the recorder"))?;
         let mut connection = connection.ok_or_else(|| Trouble::skipped("the recorder does not answer"))?;
 
         let kind = match way {

@@ -7,7 +7,7 @@ use crate::program::Program;
 use crate::standing::{After, held_after};
 use holdfast_base::Sequence;
 use holdfast_media::Seed;
-use holdfast_protocol::wire::{HEAD_BYTES, Head, MAX_FRAME, Purpose, Reply, Request, VERSION};
+use holdfast_protocol::wire::{FrameHead, HEAD_BYTES, MAX_FRAME, Purpose, Reply, Request, VERSION};
 use rustix::fs::{FallocateFlags, SealFlags};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, Signal, kill_process};
@@ -47,7 +47,8 @@ fn greeted(socket: &Path) -> std::io::Result<(UnixStream, Option<OwnedFd>)> {
         _ => None,
     });
     stream.read_exact(&mut head[taken.bytes..])?;
-    let head = Head::decode(&head, MAX_FRAME).map_err(|_| std::io::Error::from(ErrorKind::InvalidData))?;
+    let head =
+        FrameHead::decode(&head, MAX_FRAME).map_err(|_| std::io::Error::from(ErrorKind::InvalidData))?;
     let mut body = vec![0; head.body as usize];
     stream.read_exact(&mut body)?;
     match Reply::decode(head, &body) {

@@ -5,7 +5,7 @@ use crate::session::{RingArg, link};
 use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_base::{Age, Sequence};
 use holdfast_protocol::LinkError;
-use holdfast_reader::{IndexDrive, NotThere, PlannedSlot, RingReader, Selection};
+use holdfast_reader::{IndexDrive, PlannedSlot, RingReader, Selection, SlotError};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -176,7 +176,7 @@ impl<'d> Copies<'d> {
             let at = slots.binary_search_by_key(&copy, |slot| (slot.age, slot.sequence)).ok();
             let is_of = match at.map(|at| reader.look_into(&slots[at])) {
                 Some(Ok(view)) => self.drive.has_copy_of(view.header()),
-                Some(Err(NotThere::Failed(error))) => return Err(error.into()),
+                Some(Err(SlotError::Failed(error))) => return Err(error.into()),
                 // It has expired, or nobody can look into it.
                 Some(Err(_)) | None => continue,
             };
@@ -298,12 +298,12 @@ pub(crate) fn copy(
         }
         let image = match reader.look_into(slot).and_then(|mut view| view.index_copy()) {
             Ok(image) => image,
-            Err(NotThere::Expired) => continue,
-            Err(NotThere::Damaged(place)) => {
+            Err(SlotError::Expired) => continue,
+            Err(SlotError::Damaged(place)) => {
                 done.damaged.push((slot.sequence, place));
                 continue;
             }
-            Err(NotThere::Failed(error)) => return Err(error.into()),
+            Err(SlotError::Failed(error)) => return Err(error.into()),
         };
         let Some(gone) = copies.giving_way(slot, image.len() as u64, limit) else {
             is_full = true;

@@ -20,7 +20,7 @@ pub(crate) fn losing(status: &Status) -> bool {
 
 /// Whether it lost anything in the last minute or so; of a recorder that does not tell, whether it ever did.
 pub(crate) fn losing_now(status: &Status) -> bool {
-    let Some(lately) = status.recorder.as_ref().and_then(|recorder| recorder.lately.as_ref()) else {
+    let Some(lately) = status.recorder.as_ref().and_then(|recorder| recorder.recent.as_ref()) else {
         return losing(status);
     };
     lately.sources.iter().any(|source| source.lost > 0 || source.unknown_losses > 0)
@@ -28,7 +28,7 @@ pub(crate) fn losing_now(status: &Status) -> bool {
 
 /// When a recorder last lost anything.
 fn last_lost(recorder: &RecorderStatus) -> Option<Timestamp> {
-    recorder.lately.as_ref()?.sources.iter().filter_map(|source| source.last_lost).max()
+    recorder.recent.as_ref()?.sources.iter().filter_map(|source| source.last_lost).max()
 }
 
 /// Whether something is being lost, and what this run has lost, in words.
@@ -116,18 +116,18 @@ mod tests {
         (recorder.sources[0].interface_drops, recorder.sources[0].perhaps_lost) = (0, 0);
         recorder.now = recorder.now + Duration::from_hours(72);
         recorder.uptime += Duration::from_hours(72);
-        let lately = recorder.lately.as_mut().unwrap();
+        let lately = recorder.recent.as_mut().unwrap();
         lately.sources.truncate(1);
         lately.sources[0].lost = 0;
         let said = "nothing for 3 d; before that eth0 1 234 elements (dropped by the kernel), the last at 2026-11-20T10:04:57Z";
         assert_eq!((losing(&status), losing_now(&status), &lost(&status)[..]), (true, false, said));
         // One of unknown size, just now.
         let recorder = status.recorder.as_mut().unwrap();
-        let source = &mut recorder.lately.as_mut().unwrap().sources[0];
+        let source = &mut recorder.recent.as_mut().unwrap().sources[0];
         (source.unknown_losses, source.last_lost) = (1, Some(recorder.now - Duration::from_secs(2)));
         assert!(losing_now(&status) && lost(&status).starts_with("yes, the last 2.0 s ago"));
         // A recorder that does not tell.
-        status.recorder.as_mut().unwrap().lately = None;
+        status.recorder.as_mut().unwrap().recent = None;
         assert!(losing_now(&status));
         assert_eq!(lost(&status), "yes: eth0 1 234 elements (dropped by the kernel)");
     }

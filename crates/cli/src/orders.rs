@@ -24,8 +24,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The recorder of the ring at `lane`; `None` when none runs.
 pub(crate) fn recorder(lane: &Path) -> Result<Option<Connection>> {
-    let place = holdfast_protocol::place(lane).map_err(|error| link(&error))?;
-    holdfast_protocol::recorder(&place).map_err(|error| link(&error))
+    let place = holdfast_protocol::locate(lane).map_err(|error| link(&error))?;
+    holdfast_protocol::find_recorder(&place).map_err(|error| link(&error))
 }
 
 /// Gives an order and waits until it is durable.

@@ -3,8 +3,8 @@
 use holdfast_base::{Age, ByteSize, Epoch, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Cause, Counters, StreamKind};
 use holdfast_protocol::wire::{
-    AwayStatus, BufferStatus, DeviceStatus, Dropped, LaneStatus, LatelySource, LatelyStatus, Latency,
-    MarginStatus, RecorderStatus, SourceStatus, Status, ViewStatus,
+    AwayStatus, BufferStatus, DeviceStatus, Dropped, LaneStatus, Latency, MarginStatus, RecentSource,
+    RecentStatus, RecorderStatus, SourceStatus, Status, ViewStatus,
 };
 use holdfast_ring::{RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};
 use std::time::Duration;
@@ -117,28 +117,28 @@ pub(crate) fn status() -> Status {
             warnings: vec!["memory could not be locked".to_owned()],
             margin: Some(MARGIN),
             view: Some(ViewStatus { bytes: ByteSize::mib(64), place: ByteSize::kib(64), slots: 600 }),
-            lately: Some(lately()),
+            recent: Some(lately()),
         }),
     }
 }
 
 /// The last minute of it, which was as the others were; eth0 lost something in it.
-fn lately() -> LatelyStatus {
-    let eth0 = LatelySource {
+fn lately() -> RecentStatus {
+    let eth0 = RecentSource {
         elements: 60_000,
         bytes: 60 << 19,
         lost: 12,
         unknown_losses: 0,
         last_lost: Some(NOW - Duration::from_secs(3)),
     };
-    let adc = LatelySource {
+    let adc = RecentSource {
         elements: 600,
         bytes: 60 << 19,
         last_lost: Some(NOW - Duration::from_mins(5)),
-        ..LatelySource::default()
+        ..RecentSource::default()
     };
     let (span, slot_bytes, journal_bytes) = (Duration::from_mins(1), 60 << 20, 3 << 20);
-    LatelyStatus { span, slot_bytes, journal_bytes, sources: vec![eth0, adc] }
+    RecentStatus { span, slot_bytes, journal_bytes, sources: vec![eth0, adc] }
 }
 
 /// Its streams.

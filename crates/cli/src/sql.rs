@@ -13,7 +13,7 @@ use holdfast_ingest::packet::Preamble;
 use holdfast_query::output::{Format, Output, OutputError};
 use holdfast_query::stream::{OpenRing, ReaderPool, SkippedData};
 use holdfast_query::{Engine, Limits, RingError, answer, engine, hits};
-use holdfast_reader::{Beside, OpenSlots, RingReader};
+use holdfast_reader::{OpenSlots, RecoveryCache, RingReader};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -119,9 +119,9 @@ pub(crate) fn open(path: &Path, limits: &Limits, index: &index::Index, slots: &O
     session::give_way();
     let at = path.to_owned();
     let (slots, index) = (slots.clone(), index.clone());
-    let others = Beside::default();
+    let others = RecoveryCache::default();
     let open: OpenRing =
-        Arc::new(move || Ok(index.read_by(RingReader::open_beside(&at, &others)?).sharing(&slots)));
+        Arc::new(move || Ok(index.read_by(RingReader::open_with_cache(&at, &others)?).sharing(&slots)));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(limits.threads.get())
         .build()

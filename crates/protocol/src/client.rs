@@ -1,10 +1,10 @@
-//! A client's end of the socket: blocking, with a time limit on everything, and errors that say what to do.
+//! Client end of the socket: a blocking connection with a time limit on every wait.
 
 use crate::LinkError;
 use crate::shared::SharedArea;
 use crate::wire::{
-    DeviceState, HEAD_BYTES, Head, LaneFile, MAX_FRAME, OpenSequence, OpenWanted, Reply, Request, VERSION,
-    Welcome,
+    DeviceState, FrameHead, HEAD_BYTES, LaneFile, MAX_FRAME, OpenSlot, OpenSlotProjection, Reply, Request,
+    VERSION, Welcome,
 };
 use holdfast_base::{HoldId, RingId, Sequence, StreamId};
 use holdfast_format::OpenOutline;
@@ -268,7 +268,7 @@ impl Connection {
             let have = &self.input[self.start..];
             if have.len() >= HEAD_BYTES {
                 let protocol = |wire| LinkError::Protocol { path: self.path.clone(), wire };
-                let head = Head::decode(have, MAX_FRAME).map_err(protocol)?;
+                let head = FrameHead::decode(have, MAX_FRAME).map_err(protocol)?;
                 let end = HEAD_BYTES + head.body as usize;
                 if let Some(body) = have.get(HEAD_BYTES..end) {
                     let reply = Reply::decode(head, body).map_err(protocol)?;
@@ -479,7 +479,7 @@ impl Connection {
     }
 
     /// The sequences that are not on the medium yet.
-    pub fn open_slots(&mut self) -> Result<Vec<OpenSequence>, LinkError> {
+    pub fn open_slots(&mut self) -> Result<Vec<OpenSlot>, LinkError> {
         match self.call(&Request::OpenSlots)? {
             Reply::OpenSlots(slots) => Ok(slots),
             other => Err(unexpected(&Request::OpenSlots, &other)),
@@ -501,7 +501,7 @@ impl Connection {
         &mut self,
         sequence: Sequence,
         cursor: u64,
-        wanted: &OpenWanted,
+        wanted: &OpenSlotProjection,
     ) -> Result<Reply, LinkError> {
         let request = Request::OpenIndex { sequence, cursor, wanted: wanted.clone() };
         match self.call(&request)? {

@@ -6,15 +6,17 @@
 #![deny(unsafe_code)]
 
 pub mod client;
+mod discovery;
 mod error;
-mod find;
-pub mod path;
 mod pins;
+mod ring_location;
 pub mod server;
 mod shared;
+pub mod socket_path;
 pub mod wire;
 
+pub use discovery::{awaited_sockets, find_recorder, find_recorder_now, locate};
 pub use error::LinkError;
-pub use find::{answering, awaited_sockets, place, recorder};
 pub use pins::Pins;
+pub use ring_location::{RingLocation, lane_file};
 pub use shared::SharedArea;

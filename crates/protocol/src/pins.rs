@@ -1,5 +1,6 @@
-//! Pins: slots that a search is going to read, and that its recorder keeps from expiring while it overwrites others. They are
-//! what a connection asked for last, and end with it, however it ends. Which slots, and when others, is the search's to say.
+//! Pins of a search: slots that the recorder keeps from expiring as long as other slots can be overwritten.
+//!
+//! The pins of a connection are those of its last request, and end with it. The search chooses the slots and renews them.
 
 use crate::client::Connection;
 use holdfast_base::Sequence;

@@ -1,12 +1,12 @@
-//! The recorder's end of the socket, without policy: who may connect, whole requests in, bounded replies out. What a
-//! request is answered with is the `recorder` crate's.
+//! Server end of the socket, without policy: access control, whole requests in, bounded replies out.
 //!
-//! Everything is non-blocking: the recorder polls the descriptors and calls [`Client::receive`] and [`Client::flush`].
+//! Everything is non-blocking: the recorder polls the descriptors and calls [`Client::receive`] and [`Client::flush`]. The answers
+//! to requests belong to the crate `recorder`.
 
 use crate::LinkError;
-use crate::path::{make_run_directory, socket_in};
+use crate::socket_path::{make_run_directory, socket_in};
 use crate::wire::{
-    HEAD_BYTES, Head, MAX_FRAME, MAX_PENDING, MAX_REQUEST, PIECE, Reply, Request, VERSION, Welcome,
+    FrameHead, HEAD_BYTES, MAX_FRAME, MAX_PENDING, MAX_REQUEST, PIECE, Reply, Request, VERSION, Welcome,
 };
 use holdfast_base::RingId;
 use holdfast_media::{FdListener, FdListenerError};
@@ -211,7 +211,7 @@ impl Client {
         if self.filled < HEAD_BYTES {
             return Ok(None);
         }
-        let head = match Head::decode(&self.input[..HEAD_BYTES], MAX_REQUEST) {
+        let head = match FrameHead::decode(&self.input[..HEAD_BYTES], MAX_REQUEST) {
             Ok(head) => head,
             Err(wrong) => return self.refuse(0, wrong.to_string()).map(|()| None),
         };

@@ -13,7 +13,7 @@ use holdfast_attributes::{Schema, SchemaError};
 use holdfast_base::{Sequence, SlotNo};
 use holdfast_format::StreamKind;
 use holdfast_protocol::LinkError;
-use holdfast_reader::{Item, Loss, Losses, RingReader, Selection};
+use holdfast_reader::{Item, Loss, LossMerger, RingReader, Selection};
 use holdfast_ring::StreamStatus;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -125,10 +125,10 @@ fn external_of(error: LinkError) -> DataFusionError {
 /// All losses, each as one; what could not be looked at is told as that of a search.
 fn all_gaps(reader: &mut RingReader, diagnostics: &ScanDiagnostics) -> Result<RecordBatch> {
     let known: Vec<StreamStatus> = reader.streams().map_err(external_of)?;
-    let (mut found, mut losses) = (Vec::new(), Losses::default());
+    let (mut found, mut losses) = (Vec::new(), LossMerger::default());
     let mut sink = |item: Item<'_>| {
         match item {
-            Item::Gap { stream, ordinal, gap } => found.extend(losses.take(Loss { stream, ordinal, gap })),
+            Item::Gap { stream, ordinal, gap } => found.extend(losses.push(Loss { stream, ordinal, gap })),
             Item::Damaged { slot, sequence, place } => {
                 diagnostics.told(Some(slot).filter(|slot| *slot < SlotNo(u32::MAX)), sequence, place);
             }
@@ -138,6 +138,6 @@ fn all_gaps(reader: &mut RingReader, diagnostics: &ScanDiagnostics) -> Result<Re
         ControlFlow::Continue(())
     };
     reader.gaps(&Selection::ALL, &mut sink).map_err(external_of)?;
-    found.extend(losses.rest());
+    found.extend(losses.finish());
     Ok(gaps(&found, &known)?)
 }

@@ -1,4 +1,4 @@
-//! The two ways to the bytes of a slot, behind one face: asked for by tag, answered in any order.
+//! Access to the bytes of slots, through a recorder or directly: requests by tag, answers in any order.
 
 use super::direct::Direct;
 use super::item::PlannedSlot;
@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// A piece of a slot: offset and length are whole blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Want {
+pub(crate) struct ReadRequest {
     pub(crate) sequence: Sequence,
     /// Its place; `None` where it is not on the medium.
     pub(crate) slot: Option<SlotNo>,
@@ -20,7 +20,7 @@ pub(crate) struct Want {
 
 /// What became of a wish.
 #[derive(Debug)]
-pub(crate) enum Got {
+pub(crate) enum ReadOutcome {
     /// The bytes, at the buffer's start.
     Bytes(Buffer),
     /// The slot has expired.
@@ -105,7 +105,7 @@ impl Access {
         }
     }
 
-    pub(crate) fn submit(&mut self, tag: u64, want: Want) -> Result<(), LinkError> {
+    pub(crate) fn submit(&mut self, tag: u64, want: ReadRequest) -> Result<(), LinkError> {
         match self {
             Self::Live(live) => live.submit(tag, want),
             Self::Direct(direct) => {
@@ -117,7 +117,7 @@ impl Access {
     }
 
     /// The next answer; waits for one only if `wait`.
-    pub(crate) fn complete(&mut self, wait: bool) -> Result<Option<(u64, Got)>, LinkError> {
+    pub(crate) fn complete(&mut self, wait: bool) -> Result<Option<(u64, ReadOutcome)>, LinkError> {
         match self {
             Self::Live(live) => live.complete(wait),
             Self::Direct(direct) => Ok(direct.complete(wait)),

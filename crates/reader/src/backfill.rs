@@ -1,12 +1,11 @@
-//! The beginning of an element whose later part was met first: looked for backwards, through chunks that were left out
-//! and through older slots.
+//! Backfill of an element whose later fragments were read first: a search backwards through skipped chunks and older slots.
 
-use super::assemble::Open;
-use super::fetch::{Looked, Miss, head};
+use super::assembler::PartialElement;
 use super::item::{Missing, PlannedSlot};
 use super::plan::missing_between;
-use super::pump::Pump;
-use super::session::{Broken, Here, Interrupt};
+use super::read_queue::ReadQueue;
+use super::session::{Interrupt, RowPosition, SlotInterrupt};
+use super::slot_lookup::{IndexedSlot, LookupError, head};
 use holdfast_base::{Age, Ordinal, StreamId};
 use holdfast_format::{Kind, Row, Superblock};
 
@@ -14,19 +13,19 @@ use holdfast_format::{Kind, Row, Superblock};
 const MOST_SLOTS: usize = 4096;
 
 /// A fragment and where it is.
-struct Found {
+struct FoundFragment {
     planned: PlannedSlot,
     row: Row,
     at: usize,
 }
 
-struct Search<'a> {
-    pump: &'a mut Pump,
+struct FragmentSearch<'a> {
+    queue: &'a mut ReadQueue,
     superblock: &'a Superblock,
     stream: StreamId,
     ordinal: Ordinal,
     /// Fragments, the latest first.
-    found: Vec<Found>,
+    found: Vec<FoundFragment>,
     /// The number that is looked for next is one less.
     number: u32,
     /// The age of the slot that was looked into last.
@@ -35,14 +34,14 @@ struct Search<'a> {
 
 /// Finds and reads all fragments before `row`.
 pub(crate) fn beginning(
-    pump: &mut Pump,
+    queue: &mut ReadQueue,
     superblock: &Superblock,
     candidates: &[PlannedSlot],
-    here: &Here<'_>,
+    here: &RowPosition<'_>,
     row: &Row,
-) -> Result<Result<Open, Missing>, Broken> {
-    let mut search = Search {
-        pump,
+) -> Result<Result<PartialElement, Missing>, SlotInterrupt> {
+    let mut search = FragmentSearch {
+        queue,
         superblock,
         stream: here.stream,
         ordinal: row.ordinal,
@@ -54,31 +53,31 @@ pub(crate) fn beginning(
     let why = match result {
         Ok(open) if open.continues(row) => return Ok(Ok(open)),
         Ok(_) => Missing::Lost,
-        Err(Failure::Missing(why)) => why,
-        Err(Failure::Off(interrupt)) => return Err(Broken::Off(interrupt)),
+        Err(BackfillError::Missing(why)) => why,
+        Err(BackfillError::Off(interrupt)) => return Err(SlotInterrupt::Stop(interrupt)),
     };
     // Where slots are missing, what was in them has expired: a hold keeps what is older, or younger.
     let expired = why == Missing::Lost && missing_between(candidates, search.oldest, here.planned.age);
     Ok(Err(if expired { Missing::Expired } else { why }))
 }
 
-enum Failure {
+enum BackfillError {
     Missing(Missing),
     Off(Interrupt),
 }
 
-impl From<Miss> for Failure {
-    fn from(miss: Miss) -> Self {
+impl From<LookupError> for BackfillError {
+    fn from(miss: LookupError) -> Self {
         match miss {
-            Miss::Expired => Self::Missing(Missing::Expired),
-            Miss::Wrong(_) => Self::Missing(Missing::Damaged),
-            Miss::Failed(error) => Self::Off(Interrupt::Failed(error)),
+            LookupError::Expired => Self::Missing(Missing::Expired),
+            LookupError::Defect(_) => Self::Missing(Missing::Damaged),
+            LookupError::Failed(error) => Self::Off(Interrupt::Failed(error)),
         }
     }
 }
 
-impl Search<'_> {
-    fn run(&mut self, candidates: &[PlannedSlot], here: &Here<'_>) -> Result<(), Failure> {
+impl FragmentSearch<'_> {
+    fn run(&mut self, candidates: &[PlannedSlot], here: &RowPosition<'_>) -> Result<(), BackfillError> {
         self.slot(here.planned, Some(here.number))?;
         let start = candidates.iter().position(|slot| slot.sequence == here.planned.sequence);
         let older = candidates[..start.unwrap_or(0)].iter().rev().take(MOST_SLOTS);
@@ -88,13 +87,13 @@ impl Search<'_> {
             }
             self.slot(planned, None)?;
         }
-        if self.number == 0 { Ok(()) } else { Err(Failure::Missing(Missing::Expired)) }
+        if self.number == 0 { Ok(()) } else { Err(BackfillError::Missing(Missing::Expired)) }
     }
 
     /// Looks through a slot backwards, from the chunk before `before` on.
-    fn slot(&mut self, planned: &PlannedSlot, before: Option<usize>) -> Result<(), Failure> {
+    fn slot(&mut self, planned: &PlannedSlot, before: Option<usize>) -> Result<(), BackfillError> {
         self.oldest = planned.age;
-        let head = head(self.pump, self.superblock, planned)?;
+        let head = head(self.queue, self.superblock, planned)?;
         let entries = head.summary.entries.iter();
         let Some(entry) = entries.clone().position(|entry| entry.stream == self.stream && entry.rows > 0)
         else {
@@ -103,9 +102,9 @@ impl Search<'_> {
         let ordinals = head.summary.entries[entry].ordinals;
         if ordinals.is_some_and(|(_, greatest)| greatest < self.ordinal) {
             // It ended before the element began: the beginning should have been behind it.
-            return Err(Failure::Missing(Missing::Lost));
+            return Err(BackfillError::Missing(Missing::Lost));
         }
-        let looked = Looked::new(self.pump, *planned, head)?;
+        let looked = IndexedSlot::new(self.queue, *planned, head)?;
         let end = before.unwrap_or(looked.index.directory.len());
         for number in (0..end).rev() {
             if self.number == 0 {
@@ -114,13 +113,13 @@ impl Search<'_> {
             if !looked.index.directory[number].may_have(entry as u16) {
                 continue;
             }
-            let chunk = looked.chunk(self.pump, number)?;
+            let chunk = looked.chunk(self.queue, number)?;
             let rows: Vec<(Row, u32)> = chunk.rows().collect();
             for (row, at) in rows.into_iter().rev() {
                 let ours = row.kind == Kind::Fragment && usize::from(row.stream) == entry;
                 if ours && row.ordinal == self.ordinal && row.number < self.number {
                     self.number = row.number;
-                    self.found.push(Found { planned: *planned, row, at: at as usize });
+                    self.found.push(FoundFragment { planned: *planned, row, at: at as usize });
                 }
             }
         }
@@ -128,17 +127,17 @@ impl Search<'_> {
     }
 
     /// Reads what was found, first fragment first.
-    fn read(&mut self) -> Result<Open, Failure> {
+    fn read(&mut self) -> Result<PartialElement, BackfillError> {
         let mut found = std::mem::take(&mut self.found).into_iter().rev().peekable();
-        let Some(first) = found.peek() else { return Err(Failure::Missing(Missing::Expired)) };
-        let mut open = Open::begin(self.stream, &first.row);
+        let Some(first) = found.peek() else { return Err(BackfillError::Missing(Missing::Expired)) };
+        let mut open = PartialElement::begin(self.stream, &first.row);
         while let Some(next) = found.next() {
             let planned = next.planned;
-            let head = head(self.pump, self.superblock, &planned)?;
-            let mut looked = Looked::new(self.pump, planned, head)?;
-            add(self.pump, &mut looked, &mut open, &next)?;
+            let head = head(self.queue, self.superblock, &planned)?;
+            let mut looked = IndexedSlot::new(self.queue, planned, head)?;
+            add(self.queue, &mut looked, &mut open, &next)?;
             while let Some(more) = found.next_if(|more| more.planned.sequence == planned.sequence) {
-                add(self.pump, &mut looked, &mut open, &more)?;
+                add(self.queue, &mut looked, &mut open, &more)?;
             }
         }
         Ok(open)
@@ -146,13 +145,18 @@ impl Search<'_> {
 }
 
 /// Appends a fragment.
-fn add(pump: &mut Pump, looked: &mut Looked, open: &mut Open, found: &Found) -> Result<(), Failure> {
+fn add(
+    queue: &mut ReadQueue,
+    looked: &mut IndexedSlot,
+    open: &mut PartialElement,
+    found: &FoundFragment,
+) -> Result<(), BackfillError> {
     if !open.continues(&found.row) {
-        return Err(Failure::Missing(Missing::Lost));
+        return Err(BackfillError::Missing(Missing::Lost));
     }
     let data_at = found.at + usize::from(found.row.meta);
-    looked.payload(pump, found.at, data_at, &mut open.meta)?;
-    looked.payload(pump, data_at, found.at + found.row.payload(), &mut open.data)?;
+    looked.payload(queue, found.at, data_at, &mut open.meta)?;
+    looked.payload(queue, data_at, found.at + found.row.payload(), &mut open.data)?;
     open.note(&found.row, found.planned.age);
     Ok(())
 }

@@ -1,21 +1,22 @@
-//! What a recorder's bird's-eye view tells of slots, so that they need not be read. What comes from there is checked like what
-//! comes from the medium, and what does not pass is read from that.
+//! Cache of slot heads in the recorder's bird's-eye view.
+//!
+//! Its contents pass the same checks as bytes of the medium. A slot that fails them is read from the medium.
 
 use super::access::Access;
 use super::item::PlannedSlot;
-use super::slot::Head;
+use super::slot_head::SlotHead;
 use holdfast_base::SlotNo;
 use holdfast_format::{Glance, Section, Superblock};
 
 /// A slot that the view tells of.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct CachedSlot {
     slot: SlotNo,
     glance: Glance,
-    pub(crate) head: Head,
+    pub(crate) head: SlotHead,
 }
 
-impl Seen {
+impl CachedSlot {
     /// What the view has of a slot, where there is a view and it tells of it.
     pub(crate) fn of(access: &Access, superblock: &Superblock, planned: &PlannedSlot) -> Option<Self> {
         let (slot, (area, place)) = (planned.slot?, access.view()?);
@@ -25,7 +26,7 @@ impl Seen {
         let mut bytes = vec![0; Glance::bytes(&front, planned.sequence, place)?];
         area.copy(at, &mut bytes).then_some(())?;
         let glance = Glance::new(bytes, place)?;
-        let head = Head::decode(&glance.head(), superblock, Some(slot), planned.sequence).ok()?;
+        let head = SlotHead::decode(&glance.head(), superblock, Some(slot), planned.sequence).ok()?;
         Some(Self { slot, glance, head })
     }
 

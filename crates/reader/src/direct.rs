@@ -1,8 +1,8 @@
-//! Access straight from a lane, read-only: large direct reads, several at once; and slots that only the journal has.
+//! Direct access to a lane, read-only: large direct reads, several at once, and slots that only the journal has.
 
-use super::access::{Got, Want};
-use super::beside::Beside;
+use super::access::{ReadOutcome, ReadRequest};
 use super::item::PlannedSlot;
+use super::recovery_cache::RecoveryCache;
 use holdfast_base::{BLOCK, Clock, Sequence, SlotNo, SystemClock};
 use holdfast_format::{Geometry, Superblock};
 use holdfast_media::{Access, Buffer, BufferPool, Device, Disk, Lock, Op, RealDisk, Request};
@@ -36,7 +36,7 @@ pub(crate) struct Direct {
     in_flight: usize,
     /// What the disk had no room for.
     queue: VecDeque<Request>,
-    done: VecDeque<(u64, Got)>,
+    done: VecDeque<(u64, ReadOutcome)>,
 }
 
 impl std::fmt::Debug for Direct {
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Direct {
 
 impl Direct {
     /// Opens the lane at `path` for reading, beside whoever owns it, and beside those who have just done the same.
-    pub(crate) fn open(path: &Path, beside: &Beside) -> Result<Self, LinkError> {
+    pub(crate) fn open(path: &Path, beside: &RecoveryCache) -> Result<Self, LinkError> {
         let device = Device::open(path, Access::Look)?;
         let mut disk: Box<dyn Disk> = Box::new(RealDisk::new(device, &[], BUFFERS + SMALL));
         let recovered = if let Some(known) = beside.known() {
@@ -121,14 +121,14 @@ impl Direct {
         Some(cut(self.rebuilt(planned.sequence)?, range))
     }
 
-    pub(crate) fn submit(&mut self, tag: u64, want: Want, mut buffer: Buffer) {
+    pub(crate) fn submit(&mut self, tag: u64, want: ReadRequest, mut buffer: Buffer) {
         if let Some(image) = self.rebuilt(want.sequence) {
             copy(image, want.offset, &mut buffer[..want.len]);
-            self.done.push_back((tag, Got::Bytes(buffer)));
+            self.done.push_back((tag, ReadOutcome::Bytes(buffer)));
             return;
         }
         let Some(slot) = want.slot else {
-            self.done.push_back((tag, Got::Expired));
+            self.done.push_back((tag, ReadOutcome::Expired));
             return;
         };
         let offset = self.place(slot, want.offset);
@@ -154,7 +154,7 @@ impl Direct {
         }
     }
 
-    pub(crate) fn complete(&mut self, wait: bool) -> Option<(u64, Got)> {
+    pub(crate) fn complete(&mut self, wait: bool) -> Option<(u64, ReadOutcome)> {
         loop {
             if let Some(done) = self.done.pop_front() {
                 return Some(done);
@@ -168,11 +168,11 @@ impl Direct {
                 Some(completion) => {
                     self.in_flight -= 1;
                     let got = match (completion.result, completion.buffer) {
-                        (Ok(()), Some(buffer)) => Got::Bytes(buffer),
-                        (Ok(()), None) => Got::Unreadable("the disk gave no bytes".to_owned()),
+                        (Ok(()), Some(buffer)) => ReadOutcome::Bytes(buffer),
+                        (Ok(()), None) => ReadOutcome::Unreadable("the disk gave no bytes".to_owned()),
                         (Err(error), buffer) => {
                             let _ = buffer.map(|buffer| self.pool.give(buffer));
-                            Got::Unreadable(error.to_string())
+                            ReadOutcome::Unreadable(error.to_string())
                         }
                     };
                     self.done.push_back((completion.tag, got));

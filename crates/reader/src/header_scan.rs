@@ -1,18 +1,20 @@
-//! Looking through many slots for little: gaps, the slots of a range, arrival times. Heads are read ahead; of most slots
-//! nothing more is read.
+//! Scan of the heads of many slots: gaps, slots of a range, arrival times.
+//!
+//! Heads are read ahead. The rest of a slot is read only where its head requires it.
 
 use super::RingReader;
-use super::access::{Access, Got};
-use super::birds_eye_cache::Seen;
-use super::fetch::{Looked, Miss};
+use super::access::{Access, ReadOutcome};
+use super::birds_eye_cache::CachedSlot;
 use super::item::{Item, PlannedSlot, ReadReport, Selection};
-use super::output::{Filter, Output};
+use super::output::Output;
+use super::row_filter::RowFilter;
 use super::session::{Interrupt, flow};
-use super::slot::{Head, Wrong, head_bytes, may_have};
+use super::slot_head::{SlotDefect, SlotHead, head_bytes, may_have};
+use super::slot_lookup::{IndexedSlot, LookupError};
 use holdfast_base::{Age, Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_format::{EntrySummary, Gap, Kind};
 use holdfast_protocol::LinkError;
-use holdfast_protocol::wire::{OpenWanted, Purpose};
+use holdfast_protocol::wire::{OpenSlotProjection, Purpose};
 use holdfast_ring::{Ages, Bounds, SlotLook, SlotStatus};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
@@ -22,22 +24,23 @@ const AHEAD: usize = 16;
 
 /// What is wanted of what a slot has of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
-    AsItIs,
+enum SlotMatch {
+    Alone,
     /// And the slots before in which elements began that end there.
-    FromBeginning,
+    WithBeginnings,
 }
 
 /// A head on its way.
-enum Coming {
+enum HeadSource {
     /// The bird's-eye view had it, or an index drive, or it is open.
-    Here(Box<Head>),
+    Known(Box<SlotHead>),
     /// It is being read.
-    Read(u64),
+    UnderWay(u64),
 }
 
 /// What is done with a head.
-type Look<'l> = dyn FnMut(&mut RingReader, &PlannedSlot, Result<Head, Miss>) -> Result<(), Interrupt> + 'l;
+type HeadVisitor<'l> =
+    dyn FnMut(&mut RingReader, &PlannedSlot, Result<SlotHead, LookupError>) -> Result<(), Interrupt> + 'l;
 
 impl RingReader {
     /// Reads the heads of slots in order and hands each to `look`; of what is open, with what is wanted behind that. This is a
@@ -45,8 +48,8 @@ impl RingReader {
     fn heads(
         &mut self,
         planned: &[PlannedSlot],
-        wanted: &OpenWanted,
-        look: &mut Look<'_>,
+        wanted: &OpenSlotProjection,
+        look: &mut HeadVisitor<'_>,
     ) -> Result<(), Interrupt> {
         let before = self.reads_for(Purpose::Search);
         let looked = self.look_through(planned, wanted, look);
@@ -57,11 +60,11 @@ impl RingReader {
     fn look_through(
         &mut self,
         planned: &[PlannedSlot],
-        wanted: &OpenWanted,
-        look: &mut Look<'_>,
+        wanted: &OpenSlotProjection,
+        look: &mut HeadVisitor<'_>,
     ) -> Result<(), Interrupt> {
         let len = head_bytes(&self.superblock.geometry);
-        let mut under_way: VecDeque<(PlannedSlot, Coming)> = VecDeque::new();
+        let mut under_way: VecDeque<(PlannedSlot, HeadSource)> = VecDeque::new();
         let mut next = planned.iter();
         loop {
             while under_way.len() < AHEAD
@@ -70,35 +73,35 @@ impl RingReader {
                 if slot.slot.is_none() {
                     self.take_open(slot, wanted)?;
                 }
-                let told = Seen::of(&self.pump.access, &self.superblock, slot).map(|seen| seen.head);
+                let told = CachedSlot::of(&self.queue.access, &self.superblock, slot).map(|seen| seen.head);
                 let open = || {
-                    let bytes = self.pump.access.head_at_hand(slot)?;
-                    Head::decode(&bytes, &self.superblock, slot.slot, slot.sequence).ok()
+                    let bytes = self.queue.access.head_at_hand(slot)?;
+                    SlotHead::decode(&bytes, &self.superblock, slot.slot, slot.sequence).ok()
                 };
                 let coming = match told.or_else(open).or_else(|| self.copied_head(slot)) {
-                    Some(head) => Coming::Here(Box::new(head)),
-                    None => Coming::Read(self.pump.submit(slot.want(0, len))?),
+                    Some(head) => HeadSource::Known(Box::new(head)),
+                    None => HeadSource::UnderWay(self.queue.submit(slot.want(0, len))?),
                 };
                 under_way.push_back((*slot, coming));
             }
             let Some((slot, coming)) = under_way.pop_front() else { return Ok(()) };
             let head = match coming {
-                Coming::Here(head) => Ok(*head),
-                Coming::Read(tag) => match self.pump.wait(tag)? {
-                    Got::Bytes(buffer) => {
-                        let head = Head::decode(&buffer, &self.superblock, slot.slot, slot.sequence);
-                        self.pump.give(buffer);
-                        head.map_err(Miss::Wrong)
+                HeadSource::Known(head) => Ok(*head),
+                HeadSource::UnderWay(tag) => match self.queue.wait(tag)? {
+                    ReadOutcome::Bytes(buffer) => {
+                        let head = SlotHead::decode(&buffer, &self.superblock, slot.slot, slot.sequence);
+                        self.queue.give(buffer);
+                        head.map_err(LookupError::Defect)
                     }
-                    Got::Expired => Err(Miss::Expired),
-                    Got::Unreadable(text) => Err(Miss::Wrong(Wrong::Damaged(text))),
+                    ReadOutcome::Expired => Err(LookupError::Expired),
+                    ReadOutcome::Unreadable(text) => Err(LookupError::Defect(SlotDefect::Damaged(text))),
                 },
             };
             let looked = look(self, &slot, head);
             if looked.is_err() {
                 for (_, coming) in under_way {
-                    if let Coming::Read(tag) = coming {
-                        self.pump.forget(tag);
+                    if let HeadSource::UnderWay(tag) = coming {
+                        self.queue.forget(tag);
                     }
                 }
                 return looked;
@@ -111,7 +114,7 @@ impl RingReader {
     pub fn sequences(&mut self, selection: &Selection) -> Result<Vec<(Sequence, Sequence)>, LinkError> {
         let plan = self.plan(selection)?;
         // Ordinals alone tell of every fragment.
-        let wanted = if selection.range.is_timed() { Wanted::FromBeginning } else { Wanted::AsItIs };
+        let wanted = if selection.range.is_timed() { SlotMatch::WithBeginnings } else { SlotMatch::Alone };
         let has = |_: &PlannedSlot, entry: &EntrySummary| may_have(entry, selection).then_some(wanted);
         self.sequences_of(&plan.slots, &selection.streams, &has)
     }
@@ -137,12 +140,12 @@ impl RingReader {
         let has = |slot: &PlannedSlot, entry: &EntrySummary| {
             let named = streams.is_empty() || streams.contains(&entry.stream);
             if named && entry.rows > 0 && entry.arrivals.is_some_and(touched) {
-                return Some(Wanted::FromBeginning);
+                return Some(SlotMatch::WithBeginnings);
             }
             // Only the first that ends there can have begun before, if it is no copy of several.
             let first = known.get(&(slot.sequence, entry.stream))?;
             let is_first = entry.ordinals.is_none_or(|(least, _)| *first <= least);
-            Some(if is_first || slot.is_copy() { Wanted::FromBeginning } else { Wanted::AsItIs })
+            Some(if is_first || slot.is_copy() { SlotMatch::WithBeginnings } else { SlotMatch::Alone })
         };
         self.sequences_of(&slots, streams, &has)
     }
@@ -152,13 +155,13 @@ impl RingReader {
         &mut self,
         slots: &[PlannedSlot],
         streams: &[StreamId],
-        wanted: &dyn Fn(&PlannedSlot, &EntrySummary) -> Option<Wanted>,
+        wanted: &dyn Fn(&PlannedSlot, &EntrySummary) -> Option<SlotMatch>,
     ) -> Result<Vec<(Sequence, Sequence)>, LinkError> {
         let mut found = BTreeSet::new();
         let mut ages: Vec<(Age, u64)> = Vec::new();
         self.look_for(slots, &mut found, &mut |slot, entry| {
             let wanted = wanted(slot, entry);
-            if wanted == Some(Wanted::FromBeginning) {
+            if wanted == Some(SlotMatch::WithBeginnings) {
                 ages.push((slot.age, entry.back));
             }
             wanted.is_some()
@@ -185,14 +188,14 @@ impl RingReader {
         found: &mut BTreeSet<Sequence>,
         wanted: &mut dyn FnMut(&PlannedSlot, &EntrySummary) -> bool,
     ) -> Result<(), LinkError> {
-        let result = self.heads(slots, &OpenWanted::SUMMARY, &mut |_, slot, head| {
+        let result = self.heads(slots, &OpenSlotProjection::SUMMARY, &mut |_, slot, head| {
             let here = match head {
                 // Each is asked, whatever the others say.
                 Ok(head) => head.summary.entries.iter().filter(|entry| wanted(slot, entry)).count() > 0,
-                Err(Miss::Expired) => false,
+                Err(LookupError::Expired) => false,
                 // What cannot be looked into may have it: better held in vain than lost.
-                Err(Miss::Wrong(_)) => true,
-                Err(Miss::Failed(error)) => return Err(error.into()),
+                Err(LookupError::Defect(_)) => true,
+                Err(LookupError::Failed(error)) => return Err(error.into()),
             };
             if here {
                 found.insert(slot.sequence);
@@ -217,22 +220,24 @@ impl RingReader {
         if none && self.is_live() {
             plan.slots.retain(PlannedSlot::is_copy);
         }
-        let filter = Filter::new(&selection.range);
+        let filter = RowFilter::new(&selection.range);
         let mut done = 0;
         let result = self.heads(&plan.slots, &selection.of_open(), &mut |reader, slot, head| {
             let looked = match head {
                 Ok(head) => reader.slot_gaps(slot, head, selection, &filter, &mut out),
-                Err(miss) => Err(Trouble::Miss(miss)),
+                Err(miss) => Err(GapScanError::Lookup(miss)),
             };
             match looked {
                 Ok(()) => {}
-                Err(Trouble::Off(interrupt)) => return Err(interrupt),
-                Err(Trouble::Miss(Miss::Failed(error))) => return Err(error.into()),
-                Err(Trouble::Miss(Miss::Expired)) => flow(out.expired(slot))?,
-                Err(Trouble::Miss(Miss::Wrong(wrong))) => {
+                Err(GapScanError::Off(interrupt)) => return Err(interrupt),
+                Err(GapScanError::Lookup(LookupError::Failed(error))) => return Err(error.into()),
+                Err(GapScanError::Lookup(LookupError::Expired)) => flow(out.expired(slot))?,
+                Err(GapScanError::Lookup(LookupError::Defect(wrong))) => {
                     let place = match wrong {
-                        Wrong::Damaged(text) => text,
-                        Wrong::Other(sequence) => format!("part header: it holds sequence {sequence}"),
+                        SlotDefect::Damaged(text) => text,
+                        SlotDefect::OtherSequence(sequence) => {
+                            format!("part header: it holds sequence {sequence}")
+                        }
                     };
                     flow(out.damaged(slot, &place))?;
                 }
@@ -244,7 +249,7 @@ impl RingReader {
             let _ = out.tell_expired();
         }
         let report = out.report;
-        self.pump.drain()?;
+        self.queue.drain()?;
         ended(result).map(|()| report)
     }
 
@@ -252,11 +257,11 @@ impl RingReader {
     fn slot_gaps(
         &mut self,
         slot: &PlannedSlot,
-        head: Head,
+        head: SlotHead,
         selection: &Selection,
-        filter: &Filter,
+        filter: &RowFilter,
         out: &mut Output<'_>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), GapScanError> {
         let entries = head.summary.entries.iter();
         let wanted: Vec<Option<StreamId>> = entries
             .map(|entry| (entry.gaps > 0 && may_have(entry, selection)).then_some(entry.stream))
@@ -264,19 +269,19 @@ impl RingReader {
         if wanted.iter().all(Option::is_none) {
             return Ok(());
         }
-        let mut looked = Looked::new(&mut self.pump, *slot, head)?;
+        let mut looked = IndexedSlot::new(&mut self.queue, *slot, head)?;
         for number in 0..looked.index.directory.len() {
             let entry = looked.index.directory[number];
             if !wanted.iter().enumerate().any(|(at, stream)| stream.is_some() && entry.may_have(at as u16)) {
                 continue;
             }
-            let chunk = looked.chunk(&mut self.pump, number)?;
+            let chunk = looked.chunk(&mut self.queue, number)?;
             for (row, at) in chunk.rows().filter(|(row, _)| row.kind == Kind::Gap) {
                 let Some(stream) = wanted.get(usize::from(row.stream)).copied().flatten() else { continue };
                 let start = at as usize + usize::from(row.meta);
                 let mut data = Vec::with_capacity(Gap::BYTES);
-                looked.payload(&mut self.pump, start, start + row.len as usize, &mut data)?;
-                let gap = Gap::decode(&data).map_err(|error| Wrong::Damaged(error.to_string()))?;
+                looked.payload(&mut self.queue, start, start + row.len as usize, &mut data)?;
+                let gap = Gap::decode(&data).map_err(|error| SlotDefect::Damaged(error.to_string()))?;
                 if filter.gap(row.ordinal, &gap) {
                     flow(out.gap(stream, row.ordinal, gap))?;
                 }
@@ -317,26 +322,27 @@ impl RingReader {
     pub(crate) fn learn_briefs(&mut self, slots: &[PlannedSlot]) -> Result<(), LinkError> {
         let unknown = |slot: &&PlannedSlot| slot.slot.is_some() && !self.briefs.contains_key(&slot.sequence);
         let unknown: Vec<PlannedSlot> = slots.iter().filter(unknown).copied().collect();
-        let result = self.heads(&unknown, &OpenWanted::SUMMARY, &mut |reader, slot, head| match head {
-            Ok(head) => {
-                reader.remember(slot.sequence, &head);
-                Ok(())
-            }
-            Err(Miss::Failed(error)) => Err(error.into()),
-            // Whoever asks it is told.
-            Err(Miss::Expired | Miss::Wrong(_)) => Ok(()),
-        });
+        let result =
+            self.heads(&unknown, &OpenSlotProjection::SUMMARY, &mut |reader, slot, head| match head {
+                Ok(head) => {
+                    reader.remember(slot.sequence, &head);
+                    Ok(())
+                }
+                Err(LookupError::Failed(error)) => Err(error.into()),
+                // Whoever asks it is told.
+                Err(LookupError::Expired | LookupError::Defect(_)) => Ok(()),
+            });
         ended(result)
     }
 
     fn learn(&mut self, unknown: &[PlannedSlot]) -> Result<(), LinkError> {
-        let result = self.heads(unknown, &OpenWanted::SUMMARY, &mut |reader, slot, head| {
+        let result = self.heads(unknown, &OpenSlotProjection::SUMMARY, &mut |reader, slot, head| {
             let bounds = match head {
                 Ok(head) => Some(Bounds::of(head.summary.entries.iter().copied())),
-                Err(Miss::Failed(error)) => return Err(error.into()),
+                Err(LookupError::Failed(error)) => return Err(error.into()),
                 Err(_) => None,
             };
-            if let (Access::Direct(direct), Some(place)) = (&mut reader.pump.access, slot.slot) {
+            if let (Access::Direct(direct), Some(place)) = (&mut reader.queue.access, slot.slot) {
                 direct.recovered_mut().note_bounds(place, bounds);
             }
             Ok(())
@@ -346,24 +352,24 @@ impl RingReader {
 }
 
 /// What can come in the way of looking into a slot.
-enum Trouble {
-    Miss(Miss),
+enum GapScanError {
+    Lookup(LookupError),
     Off(Interrupt),
 }
 
-impl From<Miss> for Trouble {
-    fn from(miss: Miss) -> Self {
-        Self::Miss(miss)
+impl From<LookupError> for GapScanError {
+    fn from(miss: LookupError) -> Self {
+        Self::Lookup(miss)
     }
 }
 
-impl From<Wrong> for Trouble {
-    fn from(wrong: Wrong) -> Self {
-        Self::Miss(Miss::Wrong(wrong))
+impl From<SlotDefect> for GapScanError {
+    fn from(wrong: SlotDefect) -> Self {
+        Self::Lookup(LookupError::Defect(wrong))
     }
 }
 
-impl From<Interrupt> for Trouble {
+impl From<Interrupt> for GapScanError {
     fn from(interrupt: Interrupt) -> Self {
         Self::Off(interrupt)
     }

@@ -1,8 +1,8 @@
-//! What a reader is asked for and what it gives: plain data. How it is found is not here.
+//! Selections, plans and items of a read as plain data.
 
 use holdfast_base::{Age, Ordinal, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Flags, Gap};
-use holdfast_protocol::wire::OpenWanted;
+use holdfast_protocol::wire::OpenSlotProjection;
 use holdfast_ring::{Range, SlotLook, SlotStatus};
 
 /// What to read.
@@ -24,9 +24,9 @@ impl Selection {
     pub const ALL: Self = Self { streams: Vec::new(), range: Range::ALL };
 
     /// What it takes of an open slot.
-    pub(crate) fn of_open(&self) -> OpenWanted {
+    pub(crate) fn of_open(&self) -> OpenSlotProjection {
         let stream = if let [one] = self.streams[..] { Some(one) } else { None };
-        OpenWanted { stream, ..OpenWanted::ROWS }
+        OpenSlotProjection { stream, ..OpenSlotProjection::ROWS }
     }
 
     /// Whether `stream` is among those asked for.

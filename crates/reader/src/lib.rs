@@ -2,42 +2,43 @@
 //!
 //! Here belong the plan of slots to read, read-ahead, verification, the assembly of elements out of fragments, and copies of
 //! indexes on a faster drive. Not here: the socket (crate `protocol`), conditions (crate `query`), and whatever a command
-//! does with an element. `ring_reader` is the entry; it reads over `session`, `feeder` and `access`.
+//! does with an element. `ring_reader` is the entry; it reads over `session`, `read_ahead` and `access`.
 #![forbid(unsafe_code)]
 
 mod access;
-mod assemble;
+mod assembler;
 mod backfill;
-mod beside;
 mod birds_eye_cache;
 mod direct;
-mod feeder;
-mod fetch;
+mod expiry;
 mod header_scan;
 mod index_drive;
 mod item;
 mod live;
 mod losses;
-mod open;
+mod open_slots;
 mod output;
 mod partial_elements;
 mod plan;
-mod pump;
+mod read_ahead;
+mod read_queue;
+mod recovery_cache;
 mod ring_reader;
-mod search;
+mod row_filter;
 mod session;
-mod since;
-mod slot;
+mod slot_head;
+mod slot_lookup;
+mod slot_read;
+mod slot_view;
 mod takeover;
 mod window;
-mod work;
 
-pub use beside::Beside;
-pub use index_drive::{IndexDrive, Owner};
+pub use expiry::Expiry;
+pub use index_drive::{IndexDrive, WriterLock};
 pub use item::{Element, Item, Missing, Plan, PlannedSlot, ReadReport, Selection};
-pub use losses::{Loss, Losses};
-pub use open::OpenSlots;
-pub use partial_elements::Torn;
+pub use losses::{Loss, LossMerger};
+pub use open_slots::OpenSlots;
+pub use partial_elements::PartialElements;
+pub use recovery_cache::RecoveryCache;
 pub use ring_reader::RingReader;
-pub use search::{NotThere, SlotView};
-pub use since::Since;
+pub use slot_view::{SlotError, SlotView};

@@ -1,13 +1,13 @@
-//! Access through a recorder: reads are tickets, answered in the shared area and copied out at once.
+//! Access through a recorder: a read is a ticket, answered in the shared area and copied out at once.
 
-use super::access::{Got, Want, buffer_of};
+use super::access::{ReadOutcome, ReadRequest, buffer_of};
 use super::item::PlannedSlot;
-use super::open::OpenSlots;
+use super::open_slots::OpenSlots;
 use holdfast_base::{BLOCK, CHECK_BLOCK, Sequence, SlotNo};
 use holdfast_format::{OpenImage, Superblock};
 use holdfast_media::{Buffer, BufferPool, Lock};
 use holdfast_protocol::client::Connection;
-use holdfast_protocol::wire::{MAX_PENDING, OpenWanted, Purpose, Reply, Request};
+use holdfast_protocol::wire::{MAX_PENDING, OpenSlotProjection, Purpose, Reply, Request};
 use holdfast_protocol::{LinkError, SharedArea};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -35,7 +35,7 @@ const PATIENCE: (u32, Duration) = (15_000, Duration::from_millis(2));
 
 /// Where a ticket is.
 #[derive(Debug)]
-enum Stage {
+enum TicketStage {
     /// Asked for.
     Asked,
     /// Copied; the recorder is to say whether it was ours until then.
@@ -45,12 +45,12 @@ enum Stage {
 #[derive(Debug)]
 struct Ticket {
     tag: u64,
-    want: Want,
+    want: ReadRequest,
     /// From when there is something to put into it: those that come one after the other make do with few.
     buffer: Option<Buffer>,
     /// Where in the buffer what is asked for belongs.
     at: usize,
-    stage: Stage,
+    stage: TicketStage,
     tries: u32,
     /// Bytes that are there: what is larger than a quantum is asked for piece by piece.
     there: usize,
@@ -71,7 +71,7 @@ pub(crate) struct Live {
     pool: BufferPool,
     /// By the id of the request that is to be answered next.
     tickets: BTreeMap<u64, Ticket>,
-    done: VecDeque<(u64, Got)>,
+    done: VecDeque<(u64, ReadOutcome)>,
     /// The open slot as it was when it was asked for.
     open: Option<Arc<OpenImage>>,
     /// Where what is known of it is kept, for others, too.
@@ -140,7 +140,11 @@ impl Live {
     }
 
     /// Takes what the open slot has by now, of what is wanted, so that it can be read like any other.
-    pub(crate) fn take_open(&mut self, sequence: Sequence, wanted: &OpenWanted) -> Result<(), LinkError> {
+    pub(crate) fn take_open(
+        &mut self,
+        sequence: Sequence,
+        wanted: &OpenSlotProjection,
+    ) -> Result<(), LinkError> {
         // What was taken of it before is too little, if it is not open any more.
         self.open = None;
         self.open = self.known.take(&mut self.connection, &self.superblock, sequence, wanted)?;
@@ -185,7 +189,7 @@ impl Live {
         Some(bytes)
     }
 
-    pub(crate) fn submit(&mut self, tag: u64, mut want: Want) -> Result<(), LinkError> {
+    pub(crate) fn submit(&mut self, tag: u64, mut want: ReadRequest) -> Result<(), LinkError> {
         let (mut at, mut copied) = (0, None);
         let open = self.open.clone();
         if let Some(image) = open.filter(|open| want.slot.is_none() && open.sequence() == want.sequence) {
@@ -195,18 +199,18 @@ impl Live {
             let there = image.payload();
             let (start, end) = (want.offset.max(there.start), (want.offset + want.len).min(there.end));
             if start >= end {
-                self.done.push_back((tag, Got::Bytes(buffer)));
+                self.done.push_back((tag, ReadOutcome::Bytes(buffer)));
                 return Ok(());
             }
             at = start - want.offset;
-            want = Want { offset: start, len: end - start, ..want };
+            want = ReadRequest { offset: start, len: end - start, ..want };
             copied = Some(buffer);
         }
-        self.ask(Ticket { tag, want, buffer: copied, at, stage: Stage::Asked, tries: 0, there: 0 })
+        self.ask(Ticket { tag, want, buffer: copied, at, stage: TicketStage::Asked, tries: 0, there: 0 })
     }
 
     fn ask(&mut self, mut ticket: Ticket) -> Result<(), LinkError> {
-        ticket.stage = Stage::Asked;
+        ticket.stage = TicketStage::Asked;
         let sequence = ticket.want.sequence;
         let (offset, len) = ticket.piece(self.quantum());
         let (offset, len, purpose) = (offset as u32, len as u32, self.purpose);
@@ -215,7 +219,7 @@ impl Live {
         Ok(())
     }
 
-    pub(crate) fn complete(&mut self, wait: bool) -> Result<Option<(u64, Got)>, LinkError> {
+    pub(crate) fn complete(&mut self, wait: bool) -> Result<Option<(u64, ReadOutcome)>, LinkError> {
         loop {
             if let Some(done) = self.done.pop_front() {
                 return Ok(Some(done));
@@ -234,7 +238,7 @@ impl Live {
     fn answer(&mut self, mut ticket: Ticket, reply: Reply) -> Result<(), LinkError> {
         let (_, piece) = ticket.piece(self.quantum());
         match (reply, &ticket.stage) {
-            (Reply::Ready { offset, len }, Stage::Asked) if len as usize == piece => {
+            (Reply::Ready { offset, len }, TicketStage::Asked) if len as usize == piece => {
                 let mut buffer = match ticket.buffer.take() {
                     Some(buffer) => buffer,
                     None => buffer_of(&mut self.pool, ticket.want.len)?,
@@ -245,29 +249,29 @@ impl Live {
                     return Err(LinkError::Area(format!("a reply points outside of it, to {offset}")));
                 }
                 ticket.buffer = Some(buffer);
-                ticket.stage = Stage::Copied;
+                ticket.stage = TicketStage::Copied;
                 let id = self.connection.send(&Request::Done { offset })?;
                 self.tickets.insert(id, ticket);
             }
-            (Reply::Done { kept: true }, Stage::Copied) if ticket.there + piece < ticket.want.len => {
+            (Reply::Done { kept: true }, TicketStage::Copied) if ticket.there + piece < ticket.want.len => {
                 ticket.there += piece;
                 self.ask(ticket)?;
             }
-            (Reply::Done { kept: true }, Stage::Copied) => {
-                self.done.extend(ticket.buffer.map(|buffer| (ticket.tag, Got::Bytes(buffer))));
+            (Reply::Done { kept: true }, TicketStage::Copied) => {
+                self.done.extend(ticket.buffer.map(|buffer| (ticket.tag, ReadOutcome::Bytes(buffer))));
             }
             // Our time was up before we had copied it: once more.
-            (Reply::Done { kept: false }, Stage::Copied) => self.again(ticket, "a read")?,
-            (Reply::Pending, Stage::Asked) => {
+            (Reply::Done { kept: false }, TicketStage::Copied) => self.again(ticket, "a read")?,
+            (Reply::Pending, TicketStage::Asked) => {
                 std::thread::sleep(PATIENCE.1);
                 self.again(ticket, "a slot that is being written")?;
             }
             (Reply::Expired, _) => {
-                self.done.push_back((ticket.tag, Got::Expired));
+                self.done.push_back((ticket.tag, ReadOutcome::Expired));
                 ticket.buffer.into_iter().for_each(|buffer| self.give(buffer));
             }
             (Reply::Error { text }, _) => {
-                self.done.push_back((ticket.tag, Got::Unreadable(text)));
+                self.done.push_back((ticket.tag, ReadOutcome::Unreadable(text)));
                 ticket.buffer.into_iter().for_each(|buffer| self.give(buffer));
             }
             (other, _) => return Err(LinkError::Unexpected { request: "read", reply: other.name() }),

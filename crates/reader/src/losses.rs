@@ -1,4 +1,4 @@
-//! Losses as they were, each as one, however many gaps tell of it.
+//! Losses, merged from the gaps that record their pieces.
 
 use holdfast_base::{Ordinal, StreamId};
 use holdfast_format::Gap;
@@ -17,11 +17,11 @@ pub struct Loss {
 
 /// Puts the gaps of a loss together that was written down in pieces (chunk by chunk, or slot by slot).
 #[derive(Debug, Default)]
-pub struct Losses(BTreeMap<StreamId, Loss>);
+pub struct LossMerger(BTreeMap<StreamId, Loss>);
 
-impl Losses {
+impl LossMerger {
     /// Takes the next gap, and gives a loss of its stream that it does not go on.
-    pub fn take(&mut self, gap: Loss) -> Option<Loss> {
+    pub fn push(&mut self, gap: Loss) -> Option<Loss> {
         let before = self.0.insert(gap.stream, gap)?;
         let Some(both) = joined(&before, &gap) else { return Some(before) };
         self.0.insert(gap.stream, both);
@@ -29,7 +29,7 @@ impl Losses {
     }
 
     /// What is left when there are no more.
-    pub fn rest(self) -> impl Iterator<Item = Loss> {
+    pub fn finish(self) -> impl Iterator<Item = Loss> {
         self.0.into_values()
     }
 }
@@ -74,9 +74,9 @@ mod tests {
         let with = |change: fn(&mut Loss)| -> (Option<Loss>, Vec<Loss>) {
             let mut next = loss(24, 3, Some(2), 110);
             change(&mut next);
-            let mut losses = Losses::default();
-            let first = losses.take(one).or(losses.take(next));
-            (first, losses.rest().collect::<Vec<_>>())
+            let mut losses = LossMerger::default();
+            let first = losses.push(one).or(losses.push(next));
+            (first, losses.finish().collect::<Vec<_>>())
         };
         let mut both = loss(20, 7, Some(6), 100);
         (both.gap.bytes, both.gap.last) = (Some(20), Timestamp(115));

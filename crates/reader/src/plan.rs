@@ -1,4 +1,6 @@
-//! Which slots a selection can be in: found by narrowing down, for arrival times and ordinals rise with the age of slots.
+//! Plan of a read: the slots that a selection can be in.
+//!
+//! A search narrows them down, because arrival times and ordinals rise with the age of slots.
 
 use super::RingReader;
 use super::item::{Plan, PlannedSlot, Selection};

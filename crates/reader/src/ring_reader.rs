@@ -1,23 +1,24 @@
 //! Entry of the reader: opens a ring, answers questions about it, and gives the items of a plan.
 
 use super::access::Access;
-use super::assemble::Assembler;
+use super::assembler::Assembler;
 use super::direct::Direct;
-use super::feeder::Feeder;
-use super::fetch;
-use super::fetch::Miss;
 use super::live::Live;
-use super::output::{Filter, Output};
-use super::pump::Pump;
-use super::session::{Interrupt, Session, State, flow};
-use super::slot::{Brief, Head};
-use crate::{Beside, IndexDrive, Item, Missing, OpenSlots, Plan, PlannedSlot, ReadReport};
+use super::output::Output;
+use super::read_ahead::ReadAhead;
+use super::read_queue::ReadQueue;
+use super::row_filter::RowFilter;
+use super::session::{Interrupt, ReadState, Session, flow};
+use super::slot_head::{SlotBounds, SlotHead};
+use super::slot_lookup;
+use super::slot_lookup::LookupError;
+use crate::{IndexDrive, Item, Missing, OpenSlots, Plan, PlannedSlot, ReadReport, RecoveryCache};
 use holdfast_base::{Sequence, StreamId};
 use holdfast_format::Superblock;
 use holdfast_media::Disk;
+use holdfast_protocol::RingLocation;
 use holdfast_protocol::client::Connection;
-use holdfast_protocol::path::Place;
-use holdfast_protocol::wire::{OpenWanted, Purpose, Status};
+use holdfast_protocol::wire::{OpenSlotProjection, Purpose, Status};
 use holdfast_protocol::{LinkError, Pins};
 use holdfast_ring::{ActKind, ActNumbers, ActStatus, HoldStatus, SlotStatus, StreamStatus};
 use std::collections::HashMap;
@@ -31,10 +32,10 @@ const MOST_BRIEFS: usize = 4096;
 #[derive(Debug)]
 pub struct RingReader {
     /// Where the ring was found; unknown for a disk that was given.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<RingLocation>,
     pub(crate) superblock: Superblock,
-    pub(crate) pump: Pump,
-    pub(crate) briefs: HashMap<Sequence, Brief>,
+    pub(crate) queue: ReadQueue,
+    pub(crate) briefs: HashMap<Sequence, SlotBounds>,
     /// Where copies of indexes may be.
     pub(crate) drive: Option<IndexDrive>,
 }
@@ -42,13 +43,13 @@ pub struct RingReader {
 impl RingReader {
     /// Opens the ring whose lane is at `path`: through its recorder when one answers on the ring's socket.
     pub fn open(path: &Path) -> Result<Self, LinkError> {
-        Self::open_beside(path, &Beside::default())
+        Self::open_with_cache(path, &RecoveryCache::default())
     }
 
     /// The same beside others of one search, which may just have read what has to be known of a ring that nobody records to.
-    pub fn open_beside(path: &Path, others: &Beside) -> Result<Self, LinkError> {
-        let place = holdfast_protocol::place(path)?;
-        let access = match holdfast_protocol::recorder(&place)? {
+    pub fn open_with_cache(path: &Path, others: &RecoveryCache) -> Result<Self, LinkError> {
+        let place = holdfast_protocol::locate(path)?;
+        let access = match holdfast_protocol::find_recorder(&place)? {
             Some(connection) => Access::Live(Box::new(Live::new(connection)?)),
             None => Access::Direct(Box::new(Direct::open(path, others)?)),
         };
@@ -66,12 +67,12 @@ impl RingReader {
         Ok(Self::new(Access::Direct(Box::new(Direct::over(disk)?)), None))
     }
 
-    fn new(access: Access, place: Option<Place>) -> Self {
+    fn new(access: Access, place: Option<RingLocation>) -> Self {
         let superblock = match &access {
             Access::Live(live) => live.superblock().clone(),
             Access::Direct(direct) => direct.superblock().clone(),
         };
-        Self { place, superblock, pump: Pump::new(access), briefs: HashMap::new(), drive: None }
+        Self { place, superblock, queue: ReadQueue::new(access), briefs: HashMap::new(), drive: None }
     }
 
     /// Searches look for copies of indexes in that folder of an index drive before they read them.
@@ -85,7 +86,7 @@ impl RingReader {
     /// came since the last has.
     #[must_use]
     pub fn sharing(mut self, open: &OpenSlots) -> Self {
-        if let Access::Live(live) = &mut self.pump.access {
+        if let Access::Live(live) = &mut self.queue.access {
             live.known = open.clone();
         }
         self
@@ -93,12 +94,12 @@ impl RingReader {
 
     /// Whether a recorder answers.
     pub fn is_live(&self) -> bool {
-        matches!(self.pump.access, Access::Live(_))
+        matches!(self.queue.access, Access::Live(_))
     }
 
     /// Whether the last run of a recorder was cut off, and none has started since: what that lost is not on record yet.
     pub fn was_cut_off(&self) -> bool {
-        match &self.pump.access {
+        match &self.queue.access {
             Access::Live(_) => false,
             Access::Direct(direct) => direct.recovered().after_crash(),
         }
@@ -106,7 +107,7 @@ impl RingReader {
 
     /// Says what reads are for from here on: a recorder gives each purpose its share. What it was before comes back.
     pub fn reads_for(&mut self, purpose: Purpose) -> Purpose {
-        match &mut self.pump.access {
+        match &mut self.queue.access {
             Access::Live(live) => std::mem::replace(&mut live.purpose, purpose),
             Access::Direct(_) => Purpose::default(),
         }
@@ -114,7 +115,7 @@ impl RingReader {
 
     /// The recorder's process.
     pub fn pid(&self) -> Option<u32> {
-        match &self.pump.access {
+        match &self.queue.access {
             Access::Live(live) => Some(live.pid()),
             Access::Direct(_) => None,
         }
@@ -127,7 +128,7 @@ impl RingReader {
 
     /// The connection to the recorder, for orders.
     pub fn connection(&mut self) -> Option<&mut Connection> {
-        match &mut self.pump.access {
+        match &mut self.queue.access {
             Access::Live(live) => Some(live.connection()),
             Access::Direct(_) => None,
         }
@@ -135,8 +136,8 @@ impl RingReader {
 
     /// Ends reading, and keeps what leads to the recorder for pins.
     pub fn into_pins(mut self) -> Pins {
-        let drained = self.pump.drain();
-        match self.pump.access {
+        let drained = self.queue.drain();
+        match self.queue.access {
             Access::Live(live) if drained.is_ok() => Pins::over(live.into_connection()),
             _ => Pins::default(),
         }
@@ -144,7 +145,7 @@ impl RingReader {
 
     /// How the ring does.
     pub fn status(&mut self) -> Result<Status, LinkError> {
-        let mut ring = match &mut self.pump.access {
+        let mut ring = match &mut self.queue.access {
             Access::Live(live) => return live.connection().status(),
             Access::Direct(direct) => {
                 let name = direct.name().to_owned();
@@ -165,7 +166,7 @@ impl RingReader {
 
     /// Its streams, in the order of their ids.
     pub fn streams(&mut self) -> Result<Vec<StreamStatus>, LinkError> {
-        let mut streams = match &mut self.pump.access {
+        let mut streams = match &mut self.queue.access {
             Access::Live(live) => live.connection().streams()?,
             Access::Direct(direct) => direct.recovered().stream_looks().collect(),
         };
@@ -176,7 +177,7 @@ impl RingReader {
     /// Its slots, by place. Without a recorder their times are known only after [`RingReader::learn_times`], and of
     /// the oldest that no hold keeps after [`RingReader::status`].
     pub fn slots(&mut self) -> Result<Vec<SlotStatus>, LinkError> {
-        match &mut self.pump.access {
+        match &mut self.queue.access {
             Access::Live(live) => live.connection().slots(),
             Access::Direct(direct) => Ok(direct.current().slot_looks().collect()),
         }
@@ -184,7 +185,7 @@ impl RingReader {
 
     /// Its holds.
     pub fn holds(&mut self) -> Result<Vec<HoldStatus>, LinkError> {
-        match &mut self.pump.access {
+        match &mut self.queue.access {
             Access::Live(live) => live.connection().holds(),
             Access::Direct(direct) => Ok(direct.current().hold_looks().collect()),
         }
@@ -192,7 +193,7 @@ impl RingReader {
 
     /// Its audit log behind these numbers, and how much of all has been dropped.
     pub fn acts(&mut self, after: ActNumbers) -> Result<(Vec<ActStatus>, ActNumbers), LinkError> {
-        match &mut self.pump.access {
+        match &mut self.queue.access {
             Access::Live(live) => live.connection().acts(after),
             Access::Direct(direct) => {
                 let recovered = direct.recovered();
@@ -207,12 +208,12 @@ impl RingReader {
 
     /// A preamble; `None` when there is no such version (any more).
     pub fn preamble(&mut self, stream: StreamId, version: u32) -> Result<Option<Vec<u8>>, LinkError> {
-        preamble(&mut self.pump.access, stream, version)
+        preamble(&mut self.queue.access, stream, version)
     }
 
     /// The schema of a stream as text, an attribute a line; empty for none, and for a stream that is not there.
     pub fn schema(&mut self, stream: StreamId) -> Result<String, LinkError> {
-        match &mut self.pump.access {
+        match &mut self.queue.access {
             Access::Live(live) => live.connection().schema(stream),
             Access::Direct(direct) => Ok(direct.recovered().schema(stream).to_owned()),
         }
@@ -222,7 +223,7 @@ impl RingReader {
     pub(crate) fn candidates(&mut self) -> Result<Vec<PlannedSlot>, LinkError> {
         let bytes = self.superblock.geometry.slot_bytes;
         // Asked for before the slots, so that one that is placed in between is seen twice rather than never.
-        let open: Vec<Sequence> = match &mut self.pump.access {
+        let open: Vec<Sequence> = match &mut self.queue.access {
             Access::Live(live) => live.connection().open_slots()?.iter().map(|open| open.sequence).collect(),
             Access::Direct(direct) => {
                 direct.recovered().rebuilt.iter().map(|slot| slot.sealed.sequence).collect()
@@ -248,7 +249,7 @@ impl RingReader {
 
     /// A slot that had no place when it was planned, as it is by now: with its place, once a recorder has written it.
     pub fn placed(&mut self, planned: &PlannedSlot) -> Result<PlannedSlot, LinkError> {
-        let is_new_there = match &mut self.pump.access {
+        let is_new_there = match &mut self.queue.access {
             Access::Live(live) if planned.slot.is_none() => live.is_written(planned.sequence)?,
             _ => false,
         };
@@ -261,32 +262,36 @@ impl RingReader {
     }
 
     /// The bounds of a slot, where they can be had.
-    pub(crate) fn brief(&mut self, slot: &PlannedSlot) -> Result<Option<&Brief>, LinkError> {
+    pub(crate) fn brief(&mut self, slot: &PlannedSlot) -> Result<Option<&SlotBounds>, LinkError> {
         if slot.slot.is_none() && self.is_live() {
             // It grows: what was known of it may be too little.
             self.briefs.remove(&slot.sequence);
-            self.take_open(slot, &OpenWanted::SUMMARY)?;
+            self.take_open(slot, &OpenSlotProjection::SUMMARY)?;
         }
         if !self.briefs.contains_key(&slot.sequence) {
-            match fetch::head(&mut self.pump, &self.superblock, slot) {
+            match slot_lookup::head(&mut self.queue, &self.superblock, slot) {
                 Ok(head) => self.remember(slot.sequence, &head),
-                Err(Miss::Failed(error)) => return Err(error),
-                Err(Miss::Expired | Miss::Wrong(_)) => return Ok(None),
+                Err(LookupError::Failed(error)) => return Err(error),
+                Err(LookupError::Expired | LookupError::Defect(_)) => return Ok(None),
             }
         }
         Ok(self.briefs.get(&slot.sequence))
     }
 
-    pub(crate) fn remember(&mut self, sequence: Sequence, head: &Head) {
+    pub(crate) fn remember(&mut self, sequence: Sequence, head: &SlotHead) {
         if self.briefs.len() >= MOST_BRIEFS {
             self.briefs.clear();
         }
-        self.briefs.insert(sequence, Brief::of(head));
+        self.briefs.insert(sequence, SlotBounds::of(head));
     }
 
     /// Takes what an open slot has of what is wanted, so that it can be read.
-    pub(crate) fn take_open(&mut self, slot: &PlannedSlot, wanted: &OpenWanted) -> Result<(), LinkError> {
-        if let Access::Live(live) = &mut self.pump.access {
+    pub(crate) fn take_open(
+        &mut self,
+        slot: &PlannedSlot,
+        wanted: &OpenSlotProjection,
+    ) -> Result<(), LinkError> {
+        if let Access::Live(live) = &mut self.queue.access {
             live.take_open(slot.sequence, wanted)?;
         }
         Ok(())
@@ -299,10 +304,10 @@ impl RingReader {
         plan: &Plan,
         sink: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
     ) -> Result<ReadReport, LinkError> {
-        let mut state = State {
+        let mut state = ReadState {
             out: Output::new(sink),
             assembler: Assembler::default(),
-            filter: Filter::new(&plan.selection.range),
+            filter: RowFilter::new(&plan.selection.range),
             preambles: HashMap::new(),
             damage: false,
             expired: None,
@@ -315,19 +320,20 @@ impl RingReader {
         loop {
             let taken = self.watch();
             let planned = &plan.slots[base..];
-            let feeder = Feeder::new(&mut self.pump, &self.superblock, &plan.selection, planned, skip);
-            let mut session = Session { state: &mut state, feeder, candidates: &candidates, base, skip };
+            let read_ahead =
+                ReadAhead::new(&mut self.queue, &self.superblock, &plan.selection, planned, skip);
+            let mut session = Session { state: &mut state, read_ahead, candidates: &candidates, base, skip };
             let result = session.run(&mut preamble, &*taken);
             drop(session);
             match result {
                 Ok(()) => break,
                 Err(Interrupt::Enough) => {
-                    self.pump.drain()?;
+                    self.queue.drain()?;
                     return Ok(state.out.report);
                 }
                 Err(Interrupt::Failed(error)) => return Err(error),
                 Err(Interrupt::Suspect(at, row)) => {
-                    self.pump.drain()?;
+                    self.queue.drain()?;
                     if self.is_damage(&plan.slots[at])? {
                         state.confirmed = Some(at);
                     } else {
@@ -337,7 +343,7 @@ impl RingReader {
                 }
             }
         }
-        self.pump.drain()?;
+        self.queue.drain()?;
         match self.finish(plan, &candidates, &mut state) {
             Ok(()) | Err(Interrupt::Enough | Interrupt::Suspect(..)) => Ok(state.out.report),
             Err(Interrupt::Failed(error)) => Err(error),
@@ -349,7 +355,7 @@ impl RingReader {
         &self,
         plan: &Plan,
         candidates: &[PlannedSlot],
-        state: &mut State<'_>,
+        state: &mut ReadState<'_>,
     ) -> Result<(), Interrupt> {
         flow(state.out.tell_expired())?;
         let newest = candidates.last().map_or_else(Default::default, |slot| slot.age);

@@ -1,13 +1,14 @@
-//! One read: slot by slot, chunk by chunk, row by row, from the plan to the sink.
+//! Session of one read: slot by slot, chunk by chunk, row by row, from the plan to the sink.
 
 use super::access::Access;
-use super::assemble::{Assembler, Open, Step};
+use super::assembler::{Assembler, FragmentStep, PartialElement};
 use super::backfill;
-use super::feeder::{Feeder, Settled, Stop};
 use super::item::{Element, Item, Missing, PlannedSlot};
-use super::output::{Filter, Output, Preambles};
+use super::output::{Output, Preambles};
 use super::plan::missing_between;
-use super::slot::Wrong;
+use super::read_ahead::{BodyError, PreparedSlot, ReadAhead};
+use super::row_filter::RowFilter;
+use super::slot_head::SlotDefect;
 use holdfast_base::{Age, StreamId};
 use holdfast_format::{Cause, Chunk, Flags, Gap, Kind, Row};
 use holdfast_protocol::LinkError;
@@ -45,32 +46,32 @@ pub(crate) type LoadPreamble<'l> =
 
 /// Why a slot does not go on.
 #[derive(Debug)]
-pub(crate) enum Broken {
+pub(crate) enum SlotInterrupt {
     /// It has expired.
     Expired,
     /// The whole read stops here.
-    Off(Interrupt),
+    Stop(Interrupt),
 }
 
-impl From<Stop> for Broken {
-    fn from(stop: Stop) -> Self {
+impl From<BodyError> for SlotInterrupt {
+    fn from(stop: BodyError) -> Self {
         match stop {
-            Stop::Expired => Self::Expired,
-            Stop::Failed(error) => Self::Off(Interrupt::Failed(error)),
+            BodyError::Expired => Self::Expired,
+            BodyError::Failed(error) => Self::Stop(Interrupt::Failed(error)),
         }
     }
 }
 
 #[inline]
-fn enough(done: ControlFlow<()>) -> Result<(), Broken> {
+fn enough(done: ControlFlow<()>) -> Result<(), SlotInterrupt> {
     match done {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Broken::Off(Interrupt::Enough)),
+        ControlFlow::Break(()) => Err(SlotInterrupt::Stop(Interrupt::Enough)),
     }
 }
 
 /// A row's place.
-pub(crate) struct Here<'a> {
+pub(crate) struct RowPosition<'a> {
     /// Place of its slot in the plan.
     at: usize,
     pub(crate) planned: &'a PlannedSlot,
@@ -85,10 +86,10 @@ pub(crate) struct Here<'a> {
 }
 
 /// What outlives a change of access in the middle of a read.
-pub(crate) struct State<'s> {
+pub(crate) struct ReadState<'s> {
     pub(crate) out: Output<'s>,
     pub(crate) assembler: Assembler,
-    pub(crate) filter: Filter,
+    pub(crate) filter: RowFilter,
     pub(crate) preambles: Preambles,
     /// Whether damage was found since the read began.
     pub(crate) damage: bool,
@@ -102,7 +103,7 @@ pub(crate) struct State<'s> {
     pub(crate) done: u64,
 }
 
-impl State<'_> {
+impl ReadState<'_> {
     /// What a fragment that is missing between slots of these ages is put down to, if anything is known.
     pub(crate) fn hole(&self, candidates: &[PlannedSlot], after: Age, until: Age) -> Option<Missing> {
         let expired = self.expired.is_some_and(|expired| after < expired && expired <= until);
@@ -116,18 +117,18 @@ impl State<'_> {
 
 /// How the slots that are looked through may be found again: older ones, for the beginnings of elements.
 pub(crate) struct Session<'a, 's, 'f> {
-    pub(crate) state: &'a mut State<'s>,
-    pub(crate) feeder: Feeder<'f>,
+    pub(crate) state: &'a mut ReadState<'s>,
+    pub(crate) read_ahead: ReadAhead<'f>,
     /// Every slot there is, oldest first.
     pub(crate) candidates: &'a [PlannedSlot],
-    /// Place in the plan of the feeder's first slot.
+    /// Place in the plan of the first slot that is read ahead.
     pub(crate) base: usize,
     /// Rows of that slot that have been given.
     pub(crate) skip: u32,
 }
 
 impl Session<'_, '_, '_> {
-    /// Goes through all slots of the feeder. `taken` says whether a recorder has begun to answer meanwhile.
+    /// Goes through all planned slots. `taken` says whether a recorder has begun to answer meanwhile.
     pub(crate) fn run(
         &mut self,
         load: &mut LoadPreamble<'_>,
@@ -136,20 +137,20 @@ impl Session<'_, '_, '_> {
         let mut at = self.base;
         loop {
             let skip = if at == self.base { self.skip } else { 0 };
-            if self.state.suspicious && self.feeder.has_more() && taken() {
+            if self.state.suspicious && self.read_ahead.has_more() && taken() {
                 return Err(Interrupt::Suspect(at, skip));
             }
-            let Some((planned, settled)) = self.feeder.next_slot()? else { return Ok(()) };
+            let Some((planned, settled)) = self.read_ahead.next_slot()? else { return Ok(()) };
             match settled {
                 None => {
                     self.load_preambles(load)?;
                     self.slot(at, &planned, skip)?;
                 }
-                Some(Settled::Expired) => self.expired(&planned)?,
-                Some(Settled::Wrong(wrong)) => self.wrong(at, skip, &planned, &wrong)?,
-                Some(Settled::Ready(_)) => {}
+                Some(PreparedSlot::Expired) => self.expired(&planned)?,
+                Some(PreparedSlot::Defective(wrong)) => self.wrong(at, skip, &planned, &wrong)?,
+                Some(PreparedSlot::Ready(_)) => {}
             }
-            self.feeder.end_slot();
+            self.read_ahead.end_slot();
             self.state.done += planned.bytes;
             flow(self.state.out.item(Item::Progress { bytes: self.state.done }))?;
             at += 1;
@@ -163,10 +164,16 @@ impl Session<'_, '_, '_> {
     }
 
     /// A slot whose head is not what it should be.
-    fn wrong(&mut self, at: usize, row: u32, planned: &PlannedSlot, wrong: &Wrong) -> Result<(), Interrupt> {
+    fn wrong(
+        &mut self,
+        at: usize,
+        row: u32,
+        planned: &PlannedSlot,
+        wrong: &SlotDefect,
+    ) -> Result<(), Interrupt> {
         let place = match wrong {
-            Wrong::Damaged(text) => text.clone(),
-            Wrong::Other(sequence) => format!("part header: it holds sequence {sequence}"),
+            SlotDefect::Damaged(text) => text.clone(),
+            SlotDefect::OtherSequence(sequence) => format!("part header: it holds sequence {sequence}"),
         };
         self.damaged(at, row, planned, &place)
     }
@@ -182,7 +189,7 @@ impl Session<'_, '_, '_> {
 
     /// Makes sure that the preambles of a slot's streams are at hand.
     fn load_preambles(&mut self, load: &mut LoadPreamble<'_>) -> Result<(), Interrupt> {
-        let Some(work) = &self.feeder.work else { return Ok(()) };
+        let Some(work) = &self.read_ahead.work else { return Ok(()) };
         let entries = work.head.summary.entries.iter().map(|entry| (entry.stream, entry.preamble));
         self.state.out.begin_slot(entries);
         let wanted = work.head.summary.entries.iter().zip(&work.wanted);
@@ -192,7 +199,7 @@ impl Session<'_, '_, '_> {
             .filter(|key| !self.state.preambles.contains_key(key))
             .collect();
         for (stream, version) in missing {
-            if let Some(bytes) = load(&mut self.feeder.pump.access, stream, version)? {
+            if let Some(bytes) = load(&mut self.read_ahead.queue.access, stream, version)? {
                 self.state.preambles.insert((stream, version), bytes);
             }
         }
@@ -202,22 +209,22 @@ impl Session<'_, '_, '_> {
     /// One sound slot.
     fn slot(&mut self, at: usize, planned: &PlannedSlot, skip: u32) -> Result<(), Interrupt> {
         let chunks =
-            self.feeder.work.as_mut().map(|work| std::mem::take(&mut work.chunks)).unwrap_or_default();
+            self.read_ahead.work.as_mut().map(|work| std::mem::take(&mut work.chunks)).unwrap_or_default();
         for number in chunks {
-            let Some(work) = &self.feeder.work else { return Ok(()) };
+            let Some(work) = &self.read_ahead.work else { return Ok(()) };
             let first_row = work.index.directory[number].first_row;
-            let result = match self.feeder.chunk(number) {
+            let result = match self.read_ahead.chunk(number) {
                 Ok(Ok(chunk)) => self.rows(at, planned, number, &chunk, skip.saturating_sub(first_row)),
                 Ok(Err(text)) => {
                     let place = format!("chunk {number}: {text}");
-                    self.damaged(at, first_row.max(skip), planned, &place).map_err(Broken::Off)
+                    self.damaged(at, first_row.max(skip), planned, &place).map_err(SlotInterrupt::Stop)
                 }
                 Err(stop) => Err(stop.into()),
             };
             match result {
                 Ok(()) => {}
-                Err(Broken::Expired) => return self.expired(planned),
-                Err(Broken::Off(interrupt)) => return Err(interrupt),
+                Err(SlotInterrupt::Expired) => return self.expired(planned),
+                Err(SlotInterrupt::Stop(interrupt)) => return Err(interrupt),
             }
         }
         Ok(())
@@ -230,10 +237,10 @@ impl Session<'_, '_, '_> {
         number: usize,
         chunk: &Chunk,
         skip: u32,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), SlotInterrupt> {
         let first_row = chunk.first_row();
         for (count, (row, place)) in chunk.rows().enumerate().skip(skip as usize) {
-            let Some(work) = &self.feeder.work else { return Ok(()) };
+            let Some(work) = &self.read_ahead.work else { return Ok(()) };
             let Some(stream) = work.wanted.get(usize::from(row.stream)).copied().flatten() else { continue };
             let (start, end) = (place as usize, place as usize + row.payload());
             if row.kind == Kind::Element {
@@ -241,7 +248,7 @@ impl Session<'_, '_, '_> {
                     continue;
                 }
                 if !work.payload_window.has(start, end) {
-                    self.feeder.reach(start, end)?;
+                    self.read_ahead.reach(start, end)?;
                 }
                 if self.is_bad(start, end) {
                     self.bad_element(at, first_row + count as u32, planned, stream, &row)?;
@@ -249,8 +256,15 @@ impl Session<'_, '_, '_> {
                 }
                 self.element(stream, &row, start, end)?;
             } else {
-                let here =
-                    Here { at, planned, number, row_number: first_row + count as u32, stream, start, end };
+                let here = RowPosition {
+                    at,
+                    planned,
+                    number,
+                    row_number: first_row + count as u32,
+                    stream,
+                    start,
+                    end,
+                };
                 self.other(&here, &row)?;
             }
         }
@@ -259,16 +273,22 @@ impl Session<'_, '_, '_> {
 
     #[inline]
     fn is_bad(&self, start: usize, end: usize) -> bool {
-        self.feeder
+        self.read_ahead
             .work
             .as_ref()
             .is_some_and(|work| !work.bad.is_empty() && work.damage_in(start, end).is_some())
     }
 
     #[inline]
-    fn element(&mut self, stream: StreamId, row: &Row, start: usize, end: usize) -> Result<(), Broken> {
-        let State { out, preambles, .. } = &mut *self.state;
-        let Some(work) = &self.feeder.work else { return Ok(()) };
+    fn element(
+        &mut self,
+        stream: StreamId,
+        row: &Row,
+        start: usize,
+        end: usize,
+    ) -> Result<(), SlotInterrupt> {
+        let ReadState { out, preambles, .. } = &mut *self.state;
+        let Some(work) = &self.read_ahead.work else { return Ok(()) };
         enough(out.announce(row.stream, preambles))?;
         let payload = work.payload_window.view(start, end);
         let (meta, data) = payload.split_at(usize::from(row.meta).min(payload.len()));
@@ -295,26 +315,26 @@ impl Session<'_, '_, '_> {
         planned: &PlannedSlot,
         stream: StreamId,
         row: &Row,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), SlotInterrupt> {
         self.tell_bad(at, row_number, planned)?;
         enough(self.state.out.partial(stream, row.ordinal, Missing::Damaged))
     }
 
     /// Tells of damaged payload that has not been told of.
-    fn tell_bad(&mut self, at: usize, row_number: u32, planned: &PlannedSlot) -> Result<(), Broken> {
+    fn tell_bad(&mut self, at: usize, row_number: u32, planned: &PlannedSlot) -> Result<(), SlotInterrupt> {
         loop {
-            let Some(work) = &mut self.feeder.work else { return Ok(()) };
+            let Some(work) = &mut self.read_ahead.work else { return Ok(()) };
             let Some(bad) = work.bad.get(work.told).cloned() else { return Ok(()) };
             let place = format!("payload: bytes {} to {} do not match their checksum", bad.start, bad.end);
-            self.damaged(at, row_number, planned, &place).map_err(Broken::Off)?;
-            if let Some(work) = &mut self.feeder.work {
+            self.damaged(at, row_number, planned, &place).map_err(SlotInterrupt::Stop)?;
+            if let Some(work) = &mut self.read_ahead.work {
                 work.told += 1;
             }
         }
     }
 
     /// Everything that is not a whole element in one piece.
-    fn other(&mut self, here: &Here<'_>, row: &Row) -> Result<(), Broken> {
+    fn other(&mut self, here: &RowPosition<'_>, row: &Row) -> Result<(), SlotInterrupt> {
         match row.kind {
             Kind::Fragment => self.fragment(here, row),
             Kind::Abort => {
@@ -330,12 +350,12 @@ impl Session<'_, '_, '_> {
         }
     }
 
-    fn gap(&mut self, here: &Here<'_>, row: &Row) -> Result<(), Broken> {
-        self.feeder.reach(here.start, here.end)?;
+    fn gap(&mut self, here: &RowPosition<'_>, row: &Row) -> Result<(), SlotInterrupt> {
+        self.read_ahead.reach(here.start, here.end)?;
         if self.is_bad(here.start, here.end) {
             return self.bad_element(here.at, here.row_number, here.planned, here.stream, row);
         }
-        let Some(work) = &self.feeder.work else { return Ok(()) };
+        let Some(work) = &self.read_ahead.work else { return Ok(()) };
         let data = work.payload_window.view(here.start + usize::from(row.meta), here.end);
         match Gap::decode(data) {
             Ok(gap) => {
@@ -350,51 +370,51 @@ impl Session<'_, '_, '_> {
             }
             Err(error) => {
                 let place = format!("row {}: {error}", here.row_number);
-                self.damaged(here.at, here.row_number, here.planned, &place).map_err(Broken::Off)
+                self.damaged(here.at, here.row_number, here.planned, &place).map_err(SlotInterrupt::Stop)
             }
         }
     }
 
-    fn note(&mut self, here: &Here<'_>, row: &Row) -> Result<(), Broken> {
+    fn note(&mut self, here: &RowPosition<'_>, row: &Row) -> Result<(), SlotInterrupt> {
         if !self.state.filter.note(row) {
             return Ok(());
         }
-        self.feeder.reach(here.start, here.end)?;
+        self.read_ahead.reach(here.start, here.end)?;
         if self.is_bad(here.start, here.end) {
             return self.tell_bad(here.at, here.row_number, here.planned);
         }
-        let State { out, preambles, .. } = &mut *self.state;
+        let ReadState { out, preambles, .. } = &mut *self.state;
         enough(out.announce(row.stream, preambles))?;
-        let Some(work) = &self.feeder.work else { return Ok(()) };
+        let Some(work) = &self.read_ahead.work else { return Ok(()) };
         let meta = work.payload_window.view(here.start, here.end);
         let (stream, arrival, tag, flags) = (here.stream, row.arrival, row.tag, row.flags);
         enough(out.item(Item::Note { stream, arrival, tag, flags, meta }))
     }
 
-    fn fragment(&mut self, here: &Here<'_>, row: &Row) -> Result<(), Broken> {
+    fn fragment(&mut self, here: &RowPosition<'_>, row: &Row) -> Result<(), SlotInterrupt> {
         let last = row.flags.has(Flags::LAST);
         if !self.state.filter.fragment(row) {
             self.state.assembler.abort(here.stream, row.ordinal);
             return Ok(());
         }
         let mut step = self.state.assembler.step(here.stream, row);
-        if step == Step::Orphan {
+        if step == FragmentStep::Orphan {
             let open = self.beginning(here, row)?;
             self.state.assembler.insert(open);
             step = self.state.assembler.step(here.stream, row);
         }
         let at = match step {
-            Step::Append(at) => {
+            FragmentStep::Append(at) => {
                 self.append(here, row, at)?;
                 at
             }
-            Step::Hole(at) => {
+            FragmentStep::Hole(at) => {
                 let why = self.state.hole(self.candidates, self.state.assembler.age(at), here.planned.age);
                 self.state.assembler.spoil(at, why.unwrap_or(Missing::Lost));
                 at
             }
-            Step::Skip(Some(at)) => at,
-            Step::Skip(None) | Step::Orphan => return Ok(()),
+            FragmentStep::Skip(Some(at)) => at,
+            FragmentStep::Skip(None) | FragmentStep::Orphan => return Ok(()),
         };
         if !last {
             return Ok(());
@@ -406,23 +426,23 @@ impl Session<'_, '_, '_> {
         if let Some(why) = open.spoiled {
             return enough(self.state.out.partial(open.stream, open.ordinal, why));
         }
-        let State { out, preambles, .. } = &mut *self.state;
+        let ReadState { out, preambles, .. } = &mut *self.state;
         enough(out.announce(row.stream, preambles))?;
         enough(out.collected(&open))
     }
 
-    fn append(&mut self, here: &Here<'_>, row: &Row, at: usize) -> Result<(), Broken> {
+    fn append(&mut self, here: &RowPosition<'_>, row: &Row, at: usize) -> Result<(), SlotInterrupt> {
         let data_at = here.start + usize::from(row.meta);
         if row.meta > 0 {
-            self.feeder.reach(here.start, data_at)?;
-            if let Some(work) = &self.feeder.work {
+            self.read_ahead.reach(here.start, data_at)?;
+            if let Some(work) = &self.read_ahead.work {
                 let meta = work.payload_window.view(here.start, data_at);
                 self.state.assembler.open(at).meta.extend_from_slice(meta);
             }
         }
         let data = &mut self.state.assembler.open(at).data;
         let before = data.len();
-        self.feeder.append(data_at, here.end, data)?;
+        self.read_ahead.append(data_at, here.end, data)?;
         let whole = data.len() - before == row.len as usize;
         if self.is_bad(here.start, here.end) || !whole {
             // As it was before, in case the same row comes again from a recorder.
@@ -439,11 +459,16 @@ impl Session<'_, '_, '_> {
     }
 
     /// The beginning of an element that was not among what has been read; spoiled where it cannot be had.
-    fn beginning(&mut self, here: &Here<'_>, row: &Row) -> Result<Open, Broken> {
-        let found =
-            backfill::beginning(self.feeder.pump, self.feeder.superblock, self.candidates, here, row)?;
+    fn beginning(&mut self, here: &RowPosition<'_>, row: &Row) -> Result<PartialElement, SlotInterrupt> {
+        let found = backfill::beginning(
+            self.read_ahead.queue,
+            self.read_ahead.superblock,
+            self.candidates,
+            here,
+            row,
+        )?;
         Ok(found.unwrap_or_else(|why| {
-            let mut open = Open::begin(here.stream, row);
+            let mut open = PartialElement::begin(here.stream, row);
             open.spoiled =
                 Some(if self.state.damage && why == Missing::Expired { Missing::Damaged } else { why });
             open

@@ -2,11 +2,11 @@
 
 use super::RingReader;
 use super::access::Access;
-use super::fetch::{self, Miss};
 use super::item::PlannedSlot;
 use super::live::Live;
-use super::slot::Wrong;
-use holdfast_protocol::{LinkError, answering, awaited_sockets};
+use super::slot_head::SlotDefect;
+use super::slot_lookup::{self, LookupError};
+use holdfast_protocol::{LinkError, awaited_sockets, find_recorder_now};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,14 +30,14 @@ impl RingReader {
         if self.go_live()? {
             return Ok(false);
         }
-        let Access::Direct(direct) = &self.pump.access else { return Ok(true) };
+        let Access::Direct(direct) = &self.queue.access else { return Ok(true) };
         if direct.is_rebuilt(planned.sequence) {
             return Ok(true);
         }
         let newest = direct.recovered().status("").sequence;
-        match fetch::head(&mut self.pump, &self.superblock, planned) {
+        match slot_lookup::head(&mut self.queue, &self.superblock, planned) {
             // Somebody has written there since we opened the ring: a recorder, which should answer soon.
-            Err(Miss::Wrong(Wrong::Other(sequence))) if sequence >= newest => {
+            Err(LookupError::Defect(SlotDefect::OtherSequence(sequence))) if sequence >= newest => {
                 for _ in 0..PATIENCE.0 {
                     if self.go_live()? {
                         return Ok(false);
@@ -47,7 +47,7 @@ impl RingReader {
                 let path = self.place.as_ref().map(|place| place.path.clone()).unwrap_or_default();
                 Err(LinkError::Taken { path })
             }
-            Err(Miss::Failed(error)) => Err(error),
+            Err(LookupError::Failed(error)) => Err(error),
             _ => Ok(true),
         }
     }
@@ -55,8 +55,8 @@ impl RingReader {
     /// Changes over to the ring's recorder, if one answers.
     fn go_live(&mut self) -> Result<bool, LinkError> {
         let Some(place) = &self.place else { return Ok(false) };
-        let Some(connection) = answering(place)? else { return Ok(false) };
-        self.pump = super::pump::Pump::new(Access::Live(Box::new(Live::new(connection)?)));
+        let Some(connection) = find_recorder_now(place)? else { return Ok(false) };
+        self.queue = super::read_queue::ReadQueue::new(Access::Live(Box::new(Live::new(connection)?)));
         self.briefs.clear();
         Ok(true)
     }

@@ -1,6 +1,6 @@
-//! A part of a slot that passes by: pieces come in at one end in order, are looked at, and leave at the other.
+//! Window of a slot's bytes: pieces enter at one end in order, are verified and used, and leave at the other.
 
-use super::pump::Pump;
+use super::read_queue::ReadQueue;
 use holdfast_base::append;
 use holdfast_media::Buffer;
 use std::collections::VecDeque;
@@ -8,14 +8,14 @@ use std::ops::Range;
 
 /// Who owns the bytes of a piece.
 #[derive(Debug)]
-pub(crate) enum Held {
+pub(crate) enum PieceBytes {
     /// A buffer, given back when it has been used.
     Buffer(Buffer),
     /// A copy.
     Copy(Vec<u8>),
 }
 
-impl Held {
+impl PieceBytes {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Buffer(buffer) => buffer,
@@ -24,26 +24,26 @@ impl Held {
     }
 
     /// Gives a buffer back.
-    pub(crate) fn release(self, pump: &mut Pump) {
+    pub(crate) fn release(self, queue: &mut ReadQueue) {
         if let Self::Buffer(buffer) = self {
-            pump.give(buffer);
+            queue.give(buffer);
         }
     }
 }
 
 /// Some bytes and where they belong.
 #[derive(Debug)]
-struct Piece {
+struct WindowPiece {
     start: usize,
     end: usize,
     /// Up to where it may be looked at.
     checked: usize,
     /// Where in the held bytes the piece begins.
     skip: usize,
-    held: Held,
+    held: PieceBytes,
 }
 
-impl Piece {
+impl WindowPiece {
     fn bytes(&self, start: usize, end: usize) -> &[u8] {
         let at = self.skip + (start - self.start);
         self.held.bytes().get(at..at + (end - start)).unwrap_or_default()
@@ -53,7 +53,7 @@ impl Piece {
 /// Pieces in the order in which they are used.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<WindowPiece>,
     scratch: Vec<u8>,
     /// What the scratch holds.
     gathered: Range<usize>,
@@ -62,19 +62,19 @@ pub(crate) struct Window {
 impl Window {
     /// Takes the next piece: `len` bytes that belong at `start`, behind the first `skip` of what is held. [`Window::check`]
     /// comes before they are looked at.
-    pub(crate) fn push(&mut self, start: usize, len: usize, skip: usize, held: Held) {
+    pub(crate) fn push(&mut self, start: usize, len: usize, skip: usize, held: PieceBytes) {
         let len = len.min(held.bytes().len().saturating_sub(skip));
-        self.pieces.push_back(Piece { start, end: start + len, checked: start, skip, held });
+        self.pieces.push_back(WindowPiece { start, end: start + len, checked: start, skip, held });
     }
 
     /// Begins a piece of bytes that have checksums of their own: copies, which [`Window::extend`] adds.
     pub(crate) fn push_copies(&mut self, start: usize) {
-        self.push(start, 0, 0, Held::Copy(Vec::new()));
+        self.push(start, 0, 0, PieceBytes::Copy(Vec::new()));
     }
 
     /// Adds to the piece that [`Window::push_copies`] began.
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
-        if let Some(Piece { end, checked, held: Held::Copy(copy), .. }) = self.pieces.back_mut() {
+        if let Some(WindowPiece { end, checked, held: PieceBytes::Copy(copy), .. }) = self.pieces.back_mut() {
             copy.extend_from_slice(bytes);
             *end += bytes.len();
             *checked = *end;
@@ -95,7 +95,7 @@ impl Window {
 
     /// How many buffers are kept.
     pub(crate) fn buffers(&self) -> usize {
-        self.pieces.iter().filter(|piece| matches!(piece.held, Held::Buffer(_))).count()
+        self.pieces.iter().filter(|piece| matches!(piece.held, PieceBytes::Buffer(_))).count()
     }
 
     /// How many pieces are kept.
@@ -104,28 +104,28 @@ impl Window {
     }
 
     /// Lets everything go.
-    pub(crate) fn clear(&mut self, pump: &mut Pump) {
+    pub(crate) fn clear(&mut self, queue: &mut ReadQueue) {
         while let Some(piece) = self.pieces.pop_front() {
-            piece.held.release(pump);
+            piece.held.release(queue);
         }
         self.gathered = 0..0;
     }
 
     /// Lets go what ends before `at`: nothing before it is asked for again.
-    pub(crate) fn pass(&mut self, at: usize, pump: &mut Pump) {
+    pub(crate) fn pass(&mut self, at: usize, queue: &mut ReadQueue) {
         while self.pieces.front().is_some_and(|piece| piece.end <= at) {
             if let Some(piece) = self.pieces.pop_front() {
-                piece.held.release(pump);
+                piece.held.release(queue);
             }
         }
     }
 
     /// Lets go the pieces in front that do not have `at`: what is asked for comes in the order of the pieces, wherever
     /// in the slot they belong.
-    pub(crate) fn seek(&mut self, at: usize, pump: &mut Pump) {
+    pub(crate) fn seek(&mut self, at: usize, queue: &mut ReadQueue) {
         while self.pieces.front().is_some_and(|piece| at < piece.start || piece.end <= at) {
             if let Some(piece) = self.pieces.pop_front() {
-                piece.held.release(pump);
+                piece.held.release(queue);
             }
         }
     }
@@ -164,9 +164,9 @@ impl Window {
 
     /// Copies on what the first piece has of the range up to `end`, and lets it go when it is used up. Says whether the
     /// range is complete; if not, another piece is wanted.
-    pub(crate) fn gather(&mut self, end: usize, pump: &mut Pump) -> bool {
+    pub(crate) fn gather(&mut self, end: usize, queue: &mut ReadQueue) -> bool {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let at = self.take_into(self.gathered.end, end, &mut scratch, pump);
+        let at = self.take_into(self.gathered.end, end, &mut scratch, queue);
         self.scratch = scratch;
         self.gathered.end = at;
         at >= end
@@ -178,11 +178,11 @@ impl Window {
         mut at: usize,
         end: usize,
         into: &mut Vec<u8>,
-        pump: &mut Pump,
+        queue: &mut ReadQueue,
     ) -> usize {
         while at < end {
-            self.pass(at, pump);
-            let here = |piece: &&Piece| piece.start <= at && at < piece.checked;
+            self.pass(at, queue);
+            let here = |piece: &&WindowPiece| piece.start <= at && at < piece.checked;
             let Some(piece) = self.pieces.front().filter(here) else { break };
             let stop = piece.checked.min(end);
             append(into, piece.bytes(at, stop));
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn nothing_is_shown_before_its_block_was_checked() {
         let mut window = Window::default();
-        window.push(8, 10, 1, Held::Copy((7..30).collect()));
+        window.push(8, 10, 1, PieceBytes::Copy((7..30).collect()));
         let shown = |window: &Window, start, end| (window.has(start, end), window.view(start, end).to_vec());
         assert_eq!(shown(&window, 8, 9), (false, vec![]));
         let mut checked = Vec::new();

@@ -181,7 +181,7 @@ impl Check<'_> {
 
     /// The four copies, which the reader is content to have one of.
     fn superblocks(&mut self, path: &Path) -> Result<()> {
-        let Ok(place) = holdfast_protocol::place(path) else { return Ok(()) };
+        let Ok(place) = holdfast_protocol::locate(path) else { return Ok(()) };
         let newest = place.superblock;
         let Ok(file) = File::open(path) else { return Ok(()) };
         for (number, offset) in Superblock::OFFSETS.into_iter().enumerate() {

@@ -7,7 +7,7 @@ use crate::show::{self, GapShown};
 use crate::times;
 use holdfast_base::ByteSize;
 use holdfast_base::failure::{Failure, Kind, Result};
-use holdfast_reader::{Item, Loss, Losses};
+use holdfast_reader::{Item, Loss, LossMerger};
 use serde::Serialize;
 use std::ops::ControlFlow;
 
@@ -68,12 +68,12 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         ]);
         Ok(())
     };
-    let (mut losses, mut damaged, mut said) = (Losses::default(), Vec::new(), Ok(()));
+    let (mut losses, mut damaged, mut said) = (LossMerger::default(), Vec::new(), Ok(()));
     reader
         .gaps(&selection, &mut |item| {
             match item {
                 Item::Gap { stream, ordinal, gap } => {
-                    said = losses.take(Loss { stream, ordinal, gap }).map_or(Ok(()), &mut show);
+                    said = losses.push(Loss { stream, ordinal, gap }).map_or(Ok(()), &mut show);
                 }
                 Item::Damaged { slot, sequence, place } => {
                     damaged.push(format!("slot {slot} (sequence {sequence}): {place}"));
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         })
         .map_err(|error| link(&error))?;
     said?;
-    losses.rest().try_for_each(show)?;
+    losses.finish().try_for_each(show)?;
     tell(found, &table, reader.was_cut_off(), out)?;
     if let Some(first) = damaged.first() {
         return Err(Failure::failed(format_args!(

@@ -74,14 +74,14 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             .at_path(drive.path())
             .advice("stop it first, or give another place")
     };
-    let mut owner = drive.own(args.force).map_err(cannot)?.ok_or_else(others)?;
+    let mut owner = drive.lock(args.force).map_err(cannot)?.ok_or_else(others)?;
     let end = session::interruption()?;
     let ending = || end.load(Ordering::Relaxed);
     let (mut told, mut sound) = (Told::default(), Sound::default());
     loop {
         // Lost, or replaced: it is made again from the ring, as soon as there is a place for it.
-        let is_there = drive.is_owned(&owner);
-        let made = if is_there { Ok(true) } else { drive.own_again(&mut owner) };
+        let is_there = drive.is_locked(&owner);
+        let made = if is_there { Ok(true) } else { drive.relock(&mut owner) };
         let copied = match made {
             Ok(false) => return Err(others()),
             Ok(true) => {
@@ -109,7 +109,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
                 }
                 told.tell(&done, args.once, out)?;
             }
-            Some(Err(Trouble::Drive(failure))) if args.once || drive.is_owned(&owner) => return Err(failure),
+            Some(Err(Trouble::Drive(failure))) if args.once || drive.is_locked(&owner) => {
+                return Err(failure);
+            }
             // Lost meanwhile: that is told next.
             None | Some(Err(Trouble::Drive(_))) => {}
             Some(Err(Trouble::Ring(failure))) if args.once => return Err(failure),

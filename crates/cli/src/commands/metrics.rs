@@ -8,7 +8,7 @@ use crate::session::{RingArg, link};
 use crate::watch::rates;
 use crate::{guarantee, orders};
 use holdfast_base::failure::{Failure, Result, reason};
-use holdfast_protocol::place;
+use holdfast_protocol::locate;
 use rustix::process::{Pid, getppid};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::net::TcpListener;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         return if out.is_json() { out.object(&page) } else { out.line(page.to_string().trim_end()) };
     };
     // A ring that is not there is told now, not to the first who asks.
-    place(&path).map_err(|error| link(&error))?;
+    locate(&path).map_err(|error| link(&error))?;
     let listener = listen(address)?;
     let at = listener.local_addr().map_or_else(|_| address.clone(), |address| address.to_string());
     // Whoever reads the line may end it at once.
@@ -99,6 +99,6 @@ fn page(path: &Path) -> Result<Page> {
             let lacks = guarantee::lacks(path, status.ring.slots.unwritten);
             Ok(figures::page(&status, oldest_live, lacks.is_empty()))
         }
-        None => place(path).map(|place| figures::absent(&place.superblock)).map_err(|error| link(&error)),
+        None => locate(path).map(|place| figures::absent(&place.superblock)).map_err(|error| link(&error)),
     }
 }

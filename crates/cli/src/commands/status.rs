@@ -278,7 +278,7 @@ impl<'a> Shown<'a> {
 impl<'a> RecorderShown<'a> {
     fn new(recorder: &'a RecorderStatus, average: &Rates, recent: &Rates) -> Self {
         let lately = |at: usize| {
-            let told = recorder.lately.as_ref().and_then(|lately| lately.sources.get(at));
+            let told = recorder.recent.as_ref().and_then(|lately| lately.sources.get(at));
             told.copied().unwrap_or_default()
         };
         Self {

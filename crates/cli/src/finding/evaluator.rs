@@ -13,7 +13,7 @@ use holdfast_base::{Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_query::Limits;
 use holdfast_query::condition_search::{Roll, Sample, Search, SearchScope, SlotMatches, Span, merged};
 use holdfast_query::stream::SkippedData;
-use holdfast_reader::{RingReader, Since};
+use holdfast_reader::{Expiry, RingReader};
 use holdfast_ring::StreamStatus;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -367,12 +367,12 @@ impl Evaluator {
             }
             let told = self.told.iter().find(|(id, at)| *id == watch.id && watch.next < *at);
             let reached = told.map_or(reached, |(_, told)| reached.min(*told));
-            let mut since = Since::default();
+            let mut since = Expiry::default();
             let looked = self.looked.iter().find(|(id, _)| *id == watch.id);
             let first = looked.map_or(watch.next, |(_, looked)| watch.next.max(*looked));
             if watch.is_due && first < reached {
                 let wanted = [(watch.id, first, reached)];
-                since = reader.since(watch.slot, &wanted).map_err(|error| link(&error))?;
+                since = reader.expired_since(watch.slot, &wanted).map_err(|error| link(&error))?;
             }
             let among = SearchScope { times: self.times, ordinals: (watch.next, reached), slots: watch.slot };
             let mut tries = 0;
@@ -423,13 +423,13 @@ impl Evaluator {
         let held = known.iter().filter(|s| self.streams.is_empty() || self.streams.contains(&s.id));
         let reached: Vec<(StreamId, Ordinal)> = held.map(|s| (s.id, s.counters.next_ordinal)).collect();
         let goes_on = !self.begin.is_empty() || self.turned > Timestamp::MIN;
-        let mut since = Since::default();
+        let mut since = Expiry::default();
         if goes_on && self.times.0 <= self.times.1 {
             let before = |id| self.begin.iter().find(|(stream, _)| *stream == id);
             let wanted =
                 reached.iter().map(|(id, end)| (*id, before(*id).map_or(Ordinal(0), |(_, at)| *at), *end));
             let wanted: Vec<_> = wanted.filter(|(_, first, end)| first < end).collect();
-            since = reader.since(self.slot, &wanted).map_err(|error| link(&error))?;
+            since = reader.expired_since(self.slot, &wanted).map_err(|error| link(&error))?;
         }
         self.unseen.extend(unseen(known, since.expired));
         self.begin = reached;

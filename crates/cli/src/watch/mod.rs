@@ -127,7 +127,7 @@ fn lines(path: &Path, reader: &mut RingReader, out: &mut Out, end: &AtomicBool) 
 
 /// Opens the ring anew when what is open is of the past: its recorder has ended, or one has started. Says whether it did.
 fn refresh(reader: &mut RingReader, path: &Path, failed: bool) -> bool {
-    let answers = || holdfast_protocol::answering(&holdfast_protocol::place(path)?);
+    let answers = || holdfast_protocol::find_recorder_now(&holdfast_protocol::locate(path)?);
     let started = || !reader.is_live() && answers().is_ok_and(|recorder| recorder.is_some());
     if (failed || started())
         && let Ok(fresh) = RingReader::open(path)

@@ -35,7 +35,7 @@ pub(crate) fn average(status: &Status) -> Option<Rates> {
 /// What the recorder tells of the last minute or so; the average since its start where it does not tell, or is younger.
 pub(crate) fn lately(status: &Status) -> Option<Rates> {
     let now = status.recorder.as_ref()?;
-    let Some(lately) = now.lately.as_ref().filter(|lately| lately.span < now.uptime) else {
+    let Some(lately) = now.recent.as_ref().filter(|lately| lately.span < now.uptime) else {
         return average(status);
     };
     let mut before = now.clone();
@@ -184,7 +184,7 @@ mod tests {
         recorder_of(&mut status).uptime = Duration::from_mins(1);
         assert_eq!(lately(&status), average(&status));
         recorder_of(&mut status).uptime = Duration::from_mins(10);
-        recorder_of(&mut status).lately = None;
+        recorder_of(&mut status).recent = None;
         assert_eq!(lately(&status), average(&status));
     }
 

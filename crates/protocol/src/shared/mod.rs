@@ -1,6 +1,7 @@
-//! What a client sees of a recorder's memory, the ticket area and the bird's-eye view: a memory file, mapped for reading only.
-//! Bytes may change under a copy at any time, so that nothing ever refers into it: what is wanted is copied out and checked
-//! afterwards.
+//! Read-only mapping of memory that a recorder shares: the ticket area and the bird's-eye view.
+//!
+//! The recorder may change bytes during a copy. Therefore no reference ever points into the mapping: callers copy bytes out and
+//! verify them afterwards.
 #![allow(unsafe_code)]
 
 use crate::LinkError;

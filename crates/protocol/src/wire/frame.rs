@@ -1,4 +1,4 @@
-//! The head of a frame and the numbers of the types. What a body holds is told by `request` and `reply`.
+//! Frame head, and the numbers of the frame types. The modules `request` and `reply` define the bodies.
 //!
 //! ```text
 //! 0   u32   bytes of the body that follows
@@ -55,7 +55,7 @@ pub mod kind {
 
 /// The head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct FrameHead {
     /// Bytes of the body.
     pub body: u32,
     /// Type.
@@ -64,7 +64,7 @@ pub struct Head {
     pub id: u64,
 }
 
-impl Head {
+impl FrameHead {
     /// Reads the head of a frame of which at least [`HEAD_BYTES`] are there; refuses one of more than `limit` bytes.
     pub fn decode(bytes: &[u8], limit: usize) -> Result<Self, WireError> {
         let mut get = Get::new("frame", bytes);

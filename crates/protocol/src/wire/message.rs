@@ -1,4 +1,4 @@
-//! Requests and replies as plain data. Their bytes are `encode`'s and `decode`'s; docs/protocol.md draws them.
+//! Requests and replies as plain data. docs/protocol.md draws their bytes.
 
 use crate::wire::status::Status;
 use holdfast_base::{HoldId, RingId, Sequence, StreamId};
@@ -104,7 +104,7 @@ pub enum Request {
         /// 0, or what the last reply gave.
         cursor: u64,
         /// What of it.
-        wanted: OpenWanted,
+        wanted: OpenSlotProjection,
     },
     /// What an open slot has of an attribute so far, in short.
     OpenOutline {
@@ -127,7 +127,7 @@ pub enum Request {
 
 /// What of the index of an open slot is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OpenWanted {
+pub struct OpenSlotProjection {
     /// Of which stream; none: of all.
     pub stream: Option<StreamId>,
     /// Whether rows are.
@@ -136,7 +136,7 @@ pub struct OpenWanted {
     pub columns: Vec<u16>,
 }
 
-impl OpenWanted {
+impl OpenSlotProjection {
     /// What the slot holds of each stream, and no more.
     pub const SUMMARY: Self = Self { stream: None, rows: false, columns: Vec::new() };
     /// All rows.
@@ -228,7 +228,7 @@ pub enum Reply {
         kept: bool,
     },
     /// To [`Request::OpenSlots`], in rising order.
-    OpenSlots(Vec<OpenSequence>),
+    OpenSlots(Vec<OpenSlot>),
     /// To [`Request::OpenIndex`].
     OpenIndex {
         /// For the next request.
@@ -291,7 +291,7 @@ pub struct LaneFile {
 
 /// A slot that is not on the medium yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpenSequence {
+pub struct OpenSlot {
     /// Its sequence.
     pub sequence: Sequence,
     /// Whether it is sealed: it will be on the medium soon, and may be read like one that is.

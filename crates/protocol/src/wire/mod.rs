@@ -1,7 +1,7 @@
-//! The protocol of a recorder's socket: frames, requests, replies. docs/protocol.md draws every byte.
+//! Wire types of the socket: frames, requests, replies, status. docs/protocol.md draws every byte.
 //!
-//! Only bytes and values: no sockets. Every decoder takes any bytes whatever and answers with a value or a
-//! [`WireError`]; none panics, none allocates more than a small multiple of the input.
+//! Only bytes and values: no sockets. Every decoder takes arbitrary bytes and returns a value or a [`WireError`]. No decoder panics
+//! or allocates more than a small multiple of its input.
 
 mod bytes;
 mod frame;
@@ -14,12 +14,12 @@ mod status;
 mod status_bytes;
 
 pub use bytes::WireError;
-pub use frame::{Head, kind};
+pub use frame::{FrameHead, kind};
 pub use message::{
-    HEAD_BYTES, LaneFile, MAX_FRAME, MAX_PENDING, MAX_PINS, MAX_RANGES, MAX_REQUEST, MAX_VALUES,
-    OpenSequence, OpenWanted, PIECE, Purpose, Reply, Request, VERSION, Welcome,
+    HEAD_BYTES, LaneFile, MAX_FRAME, MAX_PENDING, MAX_PINS, MAX_RANGES, MAX_REQUEST, MAX_VALUES, OpenSlot,
+    OpenSlotProjection, PIECE, Purpose, Reply, Request, VERSION, Welcome,
 };
 pub use status::{
-    AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, LatelySource,
-    LatelyStatus, Latency, MarginStatus, RecorderStatus, SourceState, SourceStatus, Status, ViewStatus,
+    AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency,
+    MarginStatus, RecentSource, RecentStatus, RecorderStatus, SourceState, SourceStatus, Status, ViewStatus,
 };

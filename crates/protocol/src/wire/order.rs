@@ -1,4 +1,4 @@
-//! Bytes of orders, ranges and outcomes.
+//! Codec of orders, ranges and outcomes.
 
 use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::message::MAX_RANGES;

@@ -1,8 +1,8 @@
-//! Bytes of replies.
+//! Codec of replies.
 
 use crate::wire::bytes::{Get, Put, WireError};
-use crate::wire::frame::{Head, frame, kind};
-use crate::wire::message::{LaneFile, MAX_FRAME, OpenSequence, Reply, Welcome};
+use crate::wire::frame::{FrameHead, frame, kind};
+use crate::wire::message::{LaneFile, MAX_FRAME, OpenSlot, Reply, Welcome};
 use crate::wire::order::{get_outcome, put_outcome};
 use crate::wire::ring::{
     ACT_LEAST, HOLD_LEAST, SLOT_LEAST, get_act, get_hold, get_slot, put_act, put_hold, put_slot,
@@ -75,7 +75,7 @@ impl Reply {
 
     /// Reads the body of a frame whose head is known. Bytes behind the known fields are skipped, except where a body
     /// ends with plain bytes.
-    pub fn decode(head: Head, body: &[u8]) -> Result<Self, WireError> {
+    pub fn decode(head: FrameHead, body: &[u8]) -> Result<Self, WireError> {
         let get = &mut Get::new("reply", body);
         let Some(request) = head.kind.checked_sub(kind::REPLY) else {
             return Err(WireError::Kind(head.kind));
@@ -103,7 +103,7 @@ impl Reply {
             kind::DONE => Self::Done { kept: get.bool("kept")? },
             kind::OPEN_SLOTS => Self::OpenSlots(get.list("open slots", 9, |get| {
                 let sequence = Sequence(get.u64("sequence")?);
-                Ok(OpenSequence { sequence, sealed: get.bool("sealed")? })
+                Ok(OpenSlot { sequence, sealed: get.bool("sealed")? })
             })?),
             kind::OPEN_INDEX => {
                 let (cursor, end) = (get.u64("cursor")?, get.bool("end")?);

@@ -1,8 +1,8 @@
-//! Bytes of requests.
+//! Codec of requests.
 
 use crate::wire::bytes::{Get, WireError};
-use crate::wire::frame::{Head, frame, kind};
-use crate::wire::message::{OpenWanted, Purpose, Request};
+use crate::wire::frame::{FrameHead, frame, kind};
+use crate::wire::message::{OpenSlotProjection, Purpose, Request};
 use crate::wire::order::{get_order, put_order};
 use holdfast_base::{HoldId, Sequence, StreamId};
 use holdfast_ring::ActNumbers;
@@ -37,7 +37,7 @@ impl Request {
             Self::Done { offset } => {
                 put.u64(*offset);
             }
-            Self::OpenIndex { sequence, cursor, wanted: OpenWanted { stream, rows, columns } } => {
+            Self::OpenIndex { sequence, cursor, wanted: OpenSlotProjection { stream, rows, columns } } => {
                 put.u64(sequence.0).u64(*cursor).u8(u8::from(*rows));
                 put.option(*stream, |put, stream| {
                     put.u32(stream.0);
@@ -61,7 +61,7 @@ impl Request {
     }
 
     /// Reads the body of a frame whose head is known. Bytes behind the known fields are skipped.
-    pub fn decode(head: Head, body: &[u8]) -> Result<Self, WireError> {
+    pub fn decode(head: FrameHead, body: &[u8]) -> Result<Self, WireError> {
         let get = &mut Get::new("request", body);
         Ok(match head.kind {
             kind::HELLO => Self::Hello { version: get.u16("version")? },
@@ -93,7 +93,7 @@ impl Request {
                 let rows = get.bool("rows")?;
                 let stream = get.option("of one stream", |get| Ok(StreamId(get.u32("stream")?)))?;
                 let columns = get.list("attributes", 2, |get| get.u16("attribute"))?;
-                let wanted = OpenWanted { stream, rows, columns };
+                let wanted = OpenSlotProjection { stream, rows, columns };
                 Self::OpenIndex { sequence, cursor, wanted }
             }
             kind::OPEN_OUTLINE => Self::OpenOutline {

@@ -1,4 +1,4 @@
-//! Bytes of what a ring says of itself: slots, streams, holds, the ring as a whole.
+//! Codec of a ring's status: slots, holds, audit log, the ring as a whole.
 
 use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::order::{

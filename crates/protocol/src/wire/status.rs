@@ -1,4 +1,4 @@
-//! What a recorder says of itself beside the ring's own status: plain data. The bytes are `encode`'s.
+//! Status of a recorder as plain data; the ring's own status belongs to the crate `ring`.
 
 use holdfast_base::{ByteSize, Rate, StreamId, Timestamp};
 use holdfast_format::Cause;
@@ -47,12 +47,12 @@ pub struct RecorderStatus {
     /// Its bird's-eye view, where it keeps one.
     pub view: Option<ViewStatus>,
     /// What came lately; `None` from a recorder that does not tell.
-    pub lately: Option<LatelyStatus>,
+    pub recent: Option<RecentStatus>,
 }
 
 /// What came in the last minute or a little more, or since the start where that is less.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LatelyStatus {
+pub struct RecentStatus {
     /// How long that is.
     pub span: Duration,
     /// Bytes of slots written in it.
@@ -60,12 +60,12 @@ pub struct LatelyStatus {
     /// Bytes of journal written in it.
     pub journal_bytes: u64,
     /// The sources, in their order.
-    pub sources: Vec<LatelySource>,
+    pub sources: Vec<RecentSource>,
 }
 
 /// The same of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LatelySource {
+pub struct RecentSource {
     /// Elements received.
     pub elements: u64,
     /// Their bytes.

@@ -1,10 +1,10 @@
-//! Bytes of streams and of what a recorder says of itself.
+//! Codec of a recorder's status and of streams.
 
 use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::ring::{get_ring, get_span, put_ring, put_span};
 use crate::wire::status::{
-    AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, LatelySource,
-    LatelyStatus, Latency, MarginStatus, RecorderStatus, SourceState, SourceStatus, Status, ViewStatus,
+    AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency,
+    MarginStatus, RecentSource, RecentStatus, RecorderStatus, SourceState, SourceStatus, Status, ViewStatus,
 };
 use holdfast_base::{ByteSize, Ordinal, Rate, StreamId};
 use holdfast_format::{Cause, Counters, StreamKind};
@@ -114,13 +114,13 @@ fn put_recorder(put: &mut Put, recorder: &RecorderStatus) {
     put.list(&recorder.sources, |put, source| {
         put.u64(source.perhaps_lost);
     });
-    put.option(recorder.lately.as_ref(), put_lately);
+    put.option(recorder.recent.as_ref(), put_recent);
 }
 
-fn put_lately(put: &mut Put, lately: &LatelyStatus) {
-    put_span(put, lately.span);
-    put.u64(lately.slot_bytes).u64(lately.journal_bytes);
-    put.list(&lately.sources, |put, source| {
+fn put_recent(put: &mut Put, recent: &RecentStatus) {
+    put_span(put, recent.span);
+    put.u64(recent.slot_bytes).u64(recent.journal_bytes);
+    put.list(&recent.sources, |put, source| {
         put.u64(source.elements).u64(source.bytes).u64(source.lost).u64(source.unknown_losses);
         put.option(source.last_lost, |put, at| {
             put.time(at);
@@ -128,13 +128,13 @@ fn put_lately(put: &mut Put, lately: &LatelyStatus) {
     });
 }
 
-fn get_lately(get: &mut Get<'_>) -> Result<LatelyStatus, WireError> {
-    Ok(LatelyStatus {
+fn get_recent(get: &mut Get<'_>) -> Result<RecentStatus, WireError> {
+    Ok(RecentStatus {
         span: get_span(get, "recent span")?,
         slot_bytes: get.u64("recent bytes of slots")?,
         journal_bytes: get.u64("recent bytes of journal")?,
         sources: get.list("recent sources", 33, |get| {
-            Ok(LatelySource {
+            Ok(RecentSource {
                 elements: get.u64("recent elements")?,
                 bytes: get.u64("recent bytes")?,
                 lost: get.u64("recent losses")?,
@@ -179,7 +179,7 @@ fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
             let (bytes, place) = (get.u64("bytes of the view")?, get.u64("bytes of a place")?);
             Ok(ViewStatus { bytes: ByteSize(bytes), place: ByteSize(place), slots: get.u32("slots told")? })
         })?,
-        lately: None,
+        recent: None,
     };
     // A recorder from before this was told ends here.
     if get.is_at_end() {
@@ -190,7 +190,7 @@ fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
         source.perhaps_lost = frames;
     }
     if !get.is_at_end() {
-        recorder.lately = get.option("recent past", get_lately)?;
+        recorder.recent = get.option("recent past", get_recent)?;
     }
     Ok(recorder)
 }

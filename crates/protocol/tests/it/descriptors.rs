@@ -1,5 +1,4 @@
-//! Promise 1 when the process has no descriptor left: who waits is told from nobody, so that the recorder neither gives up
-//! nor runs in circles. In a process of its own: the limit is everybody's in it.
+//! Promise 1 in a process without free descriptors: the recorder neither gives up nor spins while a client waits.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use holdfast_protocol::server::{Arrival, Listener};

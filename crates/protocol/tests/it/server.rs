@@ -7,7 +7,7 @@ use holdfast_protocol::LinkError;
 use holdfast_protocol::client::Connection;
 use holdfast_protocol::server::{Arrival, Client, Hangup, Listener};
 use holdfast_protocol::wire::{
-    HEAD_BYTES, Head, LaneFile, MAX_FRAME, MAX_PENDING, PIECE, Purpose, Reply, Request, VERSION, Welcome,
+    FrameHead, HEAD_BYTES, LaneFile, MAX_FRAME, MAX_PENDING, PIECE, Purpose, Reply, Request, VERSION, Welcome,
 };
 use holdfast_sim::fixture::healthy_status;
 use std::io::{Read, Write};
@@ -48,7 +48,7 @@ fn greeted() -> (Client, UnixStream) {
 fn next(stream: &mut UnixStream) -> (u64, Reply) {
     let mut head = [0; HEAD_BYTES];
     stream.read_exact(&mut head).unwrap();
-    let head = Head::decode(&head, MAX_FRAME).unwrap();
+    let head = FrameHead::decode(&head, MAX_FRAME).unwrap();
     let mut body = vec![0; head.body as usize];
     stream.read_exact(&mut body).unwrap();
     (head.id, Reply::decode(head, &body).unwrap())

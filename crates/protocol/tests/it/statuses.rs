@@ -1,10 +1,10 @@
-//! Any status that a recorder could tell, for the tests of the protocol.
+//! Generated statuses of recorders.
 
 use holdfast_base::{ByteSize, Epoch, Rate, RingId, Sequence, StreamId, Timestamp};
 use holdfast_format::Cause;
 use holdfast_protocol::wire::{
-    AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, LatelySource,
-    LatelyStatus, Latency, MarginStatus, RecorderStatus, Reply, SourceState, SourceStatus, ViewStatus,
+    AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency,
+    MarginStatus, RecentSource, RecentStatus, RecorderStatus, Reply, SourceState, SourceStatus, ViewStatus,
 };
 use holdfast_ring::{RingStatus, SlotCounts};
 use proptest::prelude::*;
@@ -157,13 +157,13 @@ pub(crate) fn recorder() -> impl Strategy<Value = RecorderStatus> {
                     place: ByteSize(u64::from(in_use)),
                     slots: most_in_use,
                 }),
-                lately: pid.is_multiple_of(5).then(|| LatelyStatus {
+                recent: pid.is_multiple_of(5).then(|| RecentStatus {
                     span: uptime,
                     slot_bytes: u64::from(count) << 20,
                     journal_bytes: u64::from(in_use),
                     sources: vec![
-                        LatelySource::default(),
-                        LatelySource {
+                        RecentSource::default(),
+                        RecentSource {
                             elements: 1,
                             bytes: u64::from(pid),
                             lost: 3,
@@ -182,7 +182,7 @@ pub(crate) fn is_older(cut: &Reply, whole: &Reply) -> bool {
     let (Reply::Status(cut), Reply::Status(whole)) = (cut, whole) else { return false };
     let mut older = whole.clone();
     let Some(recorder) = &mut older.recorder else { return false };
-    recorder.lately = None;
+    recorder.recent = None;
     if *cut == older {
         return true;
     }

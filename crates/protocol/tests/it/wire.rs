@@ -1,12 +1,12 @@
-//! The socket's protocol: what is sent is what arrives, and bytes from a stranger never do harm (promises 1 and 8).
+//! Round trips of all messages, and arbitrary bytes to every decoder (promises 1 and 8).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::statuses;
 use holdfast_base::{Age, ByteSize, HoldId, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{ConditionHold, Counters, OpenOutline, StreamKind};
 use holdfast_protocol::wire::{
-    HEAD_BYTES, Head, LaneFile, MAX_FRAME, MAX_REQUEST, OpenSequence, OpenWanted, Purpose, Reply, Request,
-    Status, Welcome, WireError,
+    FrameHead, HEAD_BYTES, LaneFile, MAX_FRAME, MAX_REQUEST, OpenSlot, OpenSlotProjection, Purpose, Reply,
+    Request, Status, Welcome, WireError,
 };
 use holdfast_ring::{
     ActKind, ActNumbers, ActStatus, DistilRequest, ExportRequest, ExtendRequest, HoldRequest, HoldStatus,
@@ -124,10 +124,10 @@ fn order() -> impl Strategy<Value = Order> {
     ]
 }
 
-fn wanted() -> impl Strategy<Value = OpenWanted> {
+fn wanted() -> impl Strategy<Value = OpenSlotProjection> {
     let stream = prop::option::of(any::<u32>().prop_map(StreamId));
     (stream, any::<bool>(), prop::collection::vec(any::<u16>(), 0..5))
-        .prop_map(|(stream, rows, columns)| OpenWanted { stream, rows, columns })
+        .prop_map(|(stream, rows, columns)| OpenSlotProjection { stream, rows, columns })
 }
 
 fn request() -> impl Strategy<Value = Request> {
@@ -312,7 +312,7 @@ fn welcome() -> impl Strategy<Value = Welcome> {
 fn reply() -> impl Strategy<Value = Reply> {
     let bytes = || prop::collection::vec(any::<u8>(), 0..200);
     let open = (any::<u64>(), any::<bool>())
-        .prop_map(|(sequence, sealed)| OpenSequence { sequence: Sequence(sequence), sealed });
+        .prop_map(|(sequence, sealed)| OpenSlot { sequence: Sequence(sequence), sealed });
     prop_oneof![
         welcome().prop_map(|welcome| Reply::Hello(Box::new(welcome))),
         (ring(), prop::option::of(recorder()))
@@ -359,7 +359,7 @@ proptest! {
     #[test]
     fn requests_arrive_as_they_were_sent(request in request(), id in any::<u64>()) {
         let frame = request.encode(id);
-        let head = Head::decode(&frame, MAX_REQUEST).unwrap();
+        let head = FrameHead::decode(&frame, MAX_REQUEST).unwrap();
         prop_assert_eq!((head.id, head.body as usize), (id, frame.len() - HEAD_BYTES));
         prop_assert_eq!(Request::decode(head, &frame[HEAD_BYTES..]), Ok(request.clone()));
         // A later version may append.
@@ -380,7 +380,7 @@ proptest! {
     #[test]
     fn replies_arrive_as_they_were_sent(reply in reply(), id in any::<u64>()) {
         let frame = reply.encode(id);
-        let head = Head::decode(&frame, MAX_FRAME).unwrap();
+        let head = FrameHead::decode(&frame, MAX_FRAME).unwrap();
         prop_assert_eq!((head.id, head.body as usize), (id, frame.len() - HEAD_BYTES));
         prop_assert_eq!(Reply::decode(head, &frame[HEAD_BYTES..]), Ok(reply.clone()));
         if !is_open_ended(&reply) {
@@ -396,7 +396,7 @@ proptest! {
         kind in prop_oneof![0u16..15, 128u16..143, 190u16..196, any::<u16>()],
         body in prop::collection::vec(prop_oneof![Just(0xffu8), Just(0u8), any::<u8>()], 0..300),
     ) {
-        let head = Head { body: body.len() as u32, kind, id: 1 };
+        let head = FrameHead { body: body.len() as u32, kind, id: 1 };
         let _ = Request::decode(head, &body);
         let _ = Reply::decode(head, &body);
     }
@@ -410,7 +410,7 @@ proptest! {
         let mut frame = reply.encode(7);
         let at = at.index(frame.len());
         frame[at] = value;
-        if let Ok(head) = Head::decode(&frame, MAX_FRAME) {
+        if let Ok(head) = FrameHead::decode(&frame, MAX_FRAME) {
             let _ = Reply::decode(head, &frame[HEAD_BYTES..]);
         }
     }
@@ -420,11 +420,11 @@ proptest! {
 fn counts_that_no_body_can_hold_are_refused_before_anything_is_allocated() {
     let mut body = Vec::from(u32::MAX.to_le_bytes());
     body.extend(u32::MAX.to_le_bytes());
-    let head = Head { body: body.len() as u32, kind: 131, id: 0 };
+    let head = FrameHead { body: body.len() as u32, kind: 131, id: 0 };
     assert!(matches!(Reply::decode(head, &body), Err(WireError::Short { .. })));
     let whole = (MAX_REQUEST as u32).to_le_bytes();
     let frame = [&whole[..], &[0; 12]].concat();
-    assert!(matches!(Head::decode(&frame, MAX_REQUEST), Err(WireError::Large { .. })));
+    assert!(matches!(FrameHead::decode(&frame, MAX_REQUEST), Err(WireError::Large { .. })));
 }
 
 #[test]
@@ -450,7 +450,7 @@ fn the_largest_order_fits_in_a_request() {
 #[test]
 fn a_reply_that_is_too_large_becomes_an_error_that_says_so() {
     let frame = Reply::Preamble { total: 0, bytes: vec![0; MAX_FRAME] }.encode(5);
-    let head = Head::decode(&frame, MAX_FRAME).unwrap();
+    let head = FrameHead::decode(&frame, MAX_FRAME).unwrap();
     assert!(
         matches!(Reply::decode(head, &frame[HEAD_BYTES..]), Ok(Reply::Error { text }) if text.contains("ask for less"))
     );

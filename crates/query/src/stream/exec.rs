@@ -19,7 +19,7 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder,
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use holdfast_protocol::LinkError;
-use holdfast_reader::{NotThere, PlannedSlot, RingReader};
+use holdfast_reader::{PlannedSlot, RingReader, SlotError};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -310,7 +310,7 @@ impl ScanWorker {
         };
         match read_plan::foresee(&mut view, spec, &mut || queue.keep(place)) {
             Ok(reads) => Ok(reads),
-            Err(ScanStop::NotThere(NotThere::Failed(error))) => Err(error),
+            Err(ScanStop::Slot(SlotError::Failed(error))) => Err(error),
             // Whoever looks into it finds the same.
             Err(_) => {
                 queue.keep(place);
@@ -418,9 +418,9 @@ impl ScanWorker {
             match searched {
                 Ok(()) => {}
                 Err(ScanStop::Enough | ScanStop::Rows) => return Ok(()),
-                Err(ScanStop::NotThere(NotThere::Failed(error))) => return Err(external(error)),
-                Err(ScanStop::NotThere(NotThere::Expired)) => self.work.diagnostics.expired([slot.sequence]),
-                Err(ScanStop::NotThere(NotThere::Damaged(place))) => {
+                Err(ScanStop::Slot(SlotError::Failed(error))) => return Err(external(error)),
+                Err(ScanStop::Slot(SlotError::Expired)) => self.work.diagnostics.expired([slot.sequence]),
+                Err(ScanStop::Slot(SlotError::Damaged(place))) => {
                     self.work.diagnostics.damaged(slot.slot, slot.sequence, &place);
                 }
                 Err(ScanStop::Arrow(error)) => return Err(error.into()),

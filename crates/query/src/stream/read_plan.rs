@@ -6,7 +6,7 @@ use super::pruning_stats::{BoundsPart, SlotStatistics};
 use super::scan_spec::ScanSpec;
 use super::slot_scan::ScanStop;
 use holdfast_format::{BlockBounds, EntrySummary, Outline, Section, SectionKind};
-use holdfast_protocol::wire::OpenWanted;
+use holdfast_protocol::wire::OpenSlotProjection;
 use holdfast_reader::SlotView;
 use std::collections::HashMap;
 
@@ -93,12 +93,12 @@ impl ReadPlan {
 }
 
 /// What is taken of the slot that a recorder fills: columns, and rows where attributes do not tell enough.
-pub(super) fn of_open(spec: &ScanSpec) -> OpenWanted {
+pub(super) fn of_open(spec: &ScanSpec) -> OpenSlotProjection {
     let places = spec.places();
     let attributes = spec.attributes(&places);
     let rows = !spec.fixed(&places).is_empty() || attributes.is_empty();
     let columns = attributes.into_iter().map(|(_, attribute)| attribute as u16).collect();
-    OpenWanted { stream: Some(spec.stream), rows, columns }
+    OpenSlotProjection { stream: Some(spec.stream), rows, columns }
 }
 
 /// The filters of the attributes that are looked at.

@@ -21,7 +21,7 @@ use holdfast_format::{
     Block, BlockBounds, BlocksComing, Chunk, DirectoryEntry, EntrySummary, FormatError, Kind, Row, Section,
     SectionKind,
 };
-use holdfast_reader::{NotThere, PlannedSlot, SlotView, Torn};
+use holdfast_reader::{PartialElements, PlannedSlot, SlotError, SlotView};
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) enum ScanStop {
     /// See there.
-    NotThere(NotThere),
+    Slot(SlotError),
     /// A value has no form in Arrow.
     Arrow(ArrowError),
     /// Nobody wants more.
@@ -39,9 +39,9 @@ pub(super) enum ScanStop {
     Rows,
 }
 
-impl From<NotThere> for ScanStop {
-    fn from(error: NotThere) -> Self {
-        Self::NotThere(error)
+impl From<SlotError> for ScanStop {
+    fn from(error: SlotError) -> Self {
+        Self::Slot(error)
     }
 }
 
@@ -53,7 +53,7 @@ impl From<ArrowError> for ScanStop {
 
 impl From<FormatError> for ScanStop {
     fn from(error: FormatError) -> Self {
-        Self::NotThere(NotThere::Damaged(error.to_string()))
+        Self::Slot(SlotError::Damaged(error.to_string()))
     }
 }
 
@@ -143,7 +143,8 @@ impl<'r> SlotScan<'_, 'r> {
         let sequence = self.view.header().sequence;
         self.counters.back = self.counters.back.max(entry.back);
         let asked = self.view.asked();
-        let Torn { ordinals, expired } = self.view.torn((&entry, number), self.planned)?;
+        let PartialElements { ordinals, expired } =
+            self.view.partial_elements((&entry, number), self.planned)?;
         self.counters.bytes += self.view.asked() - asked;
         self.torn = ordinals.into();
         self.diagnostics.expired(expired);
@@ -272,7 +273,7 @@ impl<'r> SlotScan<'_, 'r> {
             };
             // Nothing depends on them: where they are damaged, which `check` tells, columns are read whole.
             let bytes = match self.section(section) {
-                Err(ScanStop::NotThere(NotThere::Damaged(_))) => continue,
+                Err(ScanStop::Slot(SlotError::Damaged(_))) => continue,
                 other => other?,
             };
             if let Ok(told) = BlockBounds::decode(&bytes, section, column) {
@@ -300,7 +301,7 @@ impl<'r> SlotScan<'_, 'r> {
     fn read(
         &mut self,
         len: usize,
-        read: impl FnOnce(&mut SlotView<'r>) -> Result<Vec<u8>, NotThere>,
+        read: impl FnOnce(&mut SlotView<'r>) -> Result<Vec<u8>, SlotError>,
     ) -> Result<Vec<u8>, ScanStop> {
         let before = self.view.copied();
         let bytes = read(self.view)?;
@@ -312,7 +313,7 @@ impl<'r> SlotScan<'_, 'r> {
     fn with_rows(&mut self, entry: u16, blocks: &ChunkBlocks<'_>, made: bool) -> Result<(), ScanStop> {
         let sequence = self.view.header().sequence;
         let section = self.view.summary().section(SectionKind::Chunks).copied();
-        let missing = || NotThere::Damaged("summary: a section is missing".to_owned());
+        let missing = || SlotError::Damaged("summary: a section is missing".to_owned());
         let section = section.ok_or_else(missing)?;
         let directory = self.view.directory()?.to_vec();
         let mut maker = made.then(|| self.spec.maker(self.recorded.attributes));
@@ -339,7 +340,7 @@ impl<'r> SlotScan<'_, 'r> {
             let range = at.offset as usize..at.offset as usize + at.bytes as usize;
             let part;
             let bytes = if let Some(chunks) = &whole {
-                chunks.get(range).ok_or_else(|| NotThere::Damaged("chunk directory: outside".to_owned()))?
+                chunks.get(range).ok_or_else(|| SlotError::Damaged("chunk directory: outside".to_owned()))?
             } else {
                 part = self.read(range.len(), |view| view.part(&section, range))?;
                 &part[..]
@@ -367,9 +368,10 @@ impl<'r> SlotScan<'_, 'r> {
             None => blocks.values().next().map_or(0, Block::cells),
         };
         if blocks.values().any(|block| block.cells() != count) {
-            return Err(
-                NotThere::Damaged("attribute column: it has not a cell for each element".to_owned()).into()
-            );
+            return Err(SlotError::Damaged(
+                "attribute column: it has not a cell for each element".to_owned(),
+            )
+            .into());
         }
         let mut loaded: HashMap<usize, LoadedColumn> = HashMap::new();
         if let Some(maker) = maker {

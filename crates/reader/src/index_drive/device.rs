@@ -1,12 +1,13 @@
-//! Copies on a device that has nothing else, or in a file that stands for one: a directory of what is where, and the copies behind
-//! it. Several rings may share it: who changes the directory has the device locked meanwhile. Who reads takes no lock: a copy that
-//! is replaced under his hands does not pass its checks.
+//! Index copies on a device of their own, or on a file that stands for one: a directory, and the copies behind it.
+//!
+//! Several rings may share a device. Writers of the directory lock the device. Readers take no lock: a copy that is replaced during
+//! a read fails its checks.
 
-use super::owner::Owner;
+use super::writer_lock::WriterLock;
 use holdfast_base::{BLOCK, RingId, Sequence};
 use holdfast_format::{DriveBlock, DriveEntry, DriveHead};
 use holdfast_media::{Access, signature};
-use holdfast_protocol::path::make_run_directory;
+use holdfast_protocol::socket_path::make_run_directory;
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::io::{self, Error, ErrorKind, Seek, SeekFrom};
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a ring has on it.
-type Known = HashMap<Sequence, DriveEntry>;
+type DeviceEntries = HashMap<Sequence, DriveEntry>;
 
 /// A device, for one ring.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ pub(super) struct Device {
     path: PathBuf,
     ring: RingId,
     /// As it was when it was looked at last: what has changed since does not pass for what was sought.
-    known: Mutex<Option<Arc<Known>>>,
+    known: Mutex<Option<Arc<DeviceEntries>>>,
 }
 
 /// The directory, to be changed by nobody else.
@@ -42,7 +43,7 @@ impl Device {
         &self.path
     }
 
-    pub(super) fn own(&self, force: bool) -> io::Result<Option<Owner>> {
+    pub(super) fn lock(&self, force: bool) -> io::Result<Option<WriterLock>> {
         let folder = make_run_directory().map_err(Error::other)?;
         let owned =
             File::options().create(true).append(true).open(folder.join(format!("{}.index", self.ring)))?;
@@ -52,7 +53,7 @@ impl Device {
             Err(TryLockError::Error(error)) => return Err(error),
         }
         self.make_if_none(force)?;
-        Ok(Some(Owner { file: owned, mount: None }))
+        Ok(Some(WriterLock { file: owned, mount: None }))
     }
 
     /// Whether it is an index drive.
@@ -99,7 +100,7 @@ impl Device {
     }
 
     /// What there is of the ring; nothing where this is no index drive.
-    fn known(&self) -> io::Result<Arc<Known>> {
+    fn known(&self) -> io::Result<Arc<DeviceEntries>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*known {
             return Ok(Arc::clone(known));

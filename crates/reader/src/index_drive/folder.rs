@@ -1,6 +1,6 @@
-//! Copies as files: one a slot, in a folder of the ring's own.
+//! Index copies as files: one file a slot, in a folder of the ring.
 
-use super::owner::{Owner, mount_of};
+use super::writer_lock::{WriterLock, mount_of};
 use holdfast_base::{RingId, Sequence};
 use rustix::fs::OFlags;
 use std::fs::{self, File};
@@ -34,28 +34,28 @@ impl Folder {
         }
     }
 
-    pub(super) fn own(&self) -> io::Result<Option<Owner>> {
+    pub(super) fn lock(&self) -> io::Result<Option<WriterLock>> {
         fs::create_dir_all(&self.path)?;
         let file = File::options().create(true).append(true).open(self.path.join(OWNER))?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Owner { file, mount: Some(mount_of(&self.path)?) })),
+            Ok(()) => Ok(Some(WriterLock { file, mount: Some(mount_of(&self.path)?) })),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
             Err(fs::TryLockError::Error(error)) => Err(error),
         }
     }
 
     /// Whether the file that was locked is the one that is there.
-    pub(super) fn is_owned(&self, owner: &Owner) -> bool {
-        owner.is(&self.path.join(OWNER))
+    pub(super) fn is_locked(&self, lock: &WriterLock) -> bool {
+        lock.is(&self.path.join(OWNER))
     }
 
     /// Makes it anew, on the file system where it was or on one in the place of that: where none is there, it is waited for, lest
     /// the copies fill another.
-    pub(super) fn own_again(&self, owner: &mut Owner) -> io::Result<bool> {
-        if owner.mount.as_ref() != Some(&mount_of(&self.path)?) {
+    pub(super) fn relock(&self, lock: &mut WriterLock) -> io::Result<bool> {
+        if lock.mount.as_ref() != Some(&mount_of(&self.path)?) {
             return Err(io::Error::new(io::ErrorKind::NotFound, "its drive is not mounted"));
         }
-        Ok(self.own()?.map(|anew| *owner = anew).is_some())
+        Ok(self.lock()?.map(|anew| *lock = anew).is_some())
     }
 
     fn file(&self, sequence: Sequence) -> PathBuf {

@@ -1,11 +1,12 @@
-//! Copies of slots' indexes on a faster drive: in a folder (`folder`), or on a device that has nothing else (`device`). Nothing
-//! depends on them: what is not there, or is not what was copied, is read from the ring.
+//! Copies of slot indexes on a faster drive: in a folder (`folder`), or on a device of their own (`device`).
+//!
+//! Nothing depends on the copies: the ring replaces one that is missing or fails its checks.
 
 mod device;
 mod folder;
-mod owner;
+mod writer_lock;
 
-pub use owner::Owner;
+pub use writer_lock::WriterLock;
 
 use device::Device;
 use folder::Folder;
@@ -25,11 +26,11 @@ const CHECKED: usize = 16 * CHECK_BLOCK;
 #[derive(Clone, Debug)]
 pub struct IndexDrive {
     ring: RingId,
-    place: Place,
+    place: Backend,
 }
 
 #[derive(Clone, Debug)]
-enum Place {
+enum Backend {
     Folder(Folder),
     Device(Arc<Device>),
 }
@@ -52,9 +53,9 @@ impl IndexDrive {
     pub fn new(path: &Path, ring: RingId) -> Self {
         let is_folder = path.metadata().map_or(true, |found| found.is_dir());
         let place = if is_folder {
-            Place::Folder(Folder::new(path, ring))
+            Backend::Folder(Folder::new(path, ring))
         } else {
-            Place::Device(Arc::new(Device::new(path, ring)))
+            Backend::Device(Arc::new(Device::new(path, ring)))
         };
         Self { ring, place }
     }
@@ -62,50 +63,50 @@ impl IndexDrive {
     /// Where they are: the ring's own folder, or the device.
     pub fn path(&self) -> &Path {
         match &self.place {
-            Place::Folder(folder) => folder.path(),
-            Place::Device(device) => device.path(),
+            Backend::Folder(folder) => folder.path(),
+            Backend::Device(device) => device.path(),
         }
     }
 
     /// Whether there is anything of the ring: its own folder, or copies on the device.
     pub fn is_there(&self) -> io::Result<bool> {
         match &self.place {
-            Place::Folder(folder) => folder.is_there(),
-            Place::Device(device) => Ok(!device.copies()?.is_empty()),
+            Backend::Folder(folder) => folder.is_there(),
+            Backend::Device(device) => Ok(!device.copies()?.is_empty()),
         }
     }
 
     /// Makes it ready to be written by this process alone, until what comes back is dropped. `None`: another one writes here. A
     /// device that has something else on it is left as it is unless `force` says otherwise.
-    pub fn own(&self, force: bool) -> io::Result<Option<Owner>> {
+    pub fn lock(&self, force: bool) -> io::Result<Option<WriterLock>> {
         match &self.place {
-            Place::Folder(folder) => folder.own(),
-            Place::Device(device) => device.own(force),
+            Backend::Folder(folder) => folder.lock(),
+            Backend::Device(device) => device.lock(force),
         }
     }
 
     /// Whether what was made ready is there still: the folder, or an index drive on the device.
-    pub fn is_owned(&self, owner: &Owner) -> bool {
+    pub fn is_locked(&self, lock: &WriterLock) -> bool {
         match &self.place {
-            Place::Folder(folder) => folder.is_owned(owner),
-            Place::Device(device) => device.is_made(),
+            Backend::Folder(folder) => folder.is_locked(lock),
+            Backend::Device(device) => device.is_made(),
         }
     }
 
     /// Makes what was lost ready again: of what was known of its copies nothing holds. `false`: another process did before. A
     /// device that has something else on it by now is left as it is.
-    pub fn own_again(&self, owner: &mut Owner) -> io::Result<bool> {
+    pub fn relock(&self, lock: &mut WriterLock) -> io::Result<bool> {
         match &self.place {
-            Place::Folder(folder) => folder.own_again(owner),
-            Place::Device(device) => device.make_if_none(false).map(|()| true),
+            Backend::Folder(folder) => folder.relock(lock),
+            Backend::Device(device) => device.make_if_none(false).map(|()| true),
         }
     }
 
     /// Which slots there are copies of, and the bytes that each takes; none where there is nothing yet.
     pub fn copies(&self) -> io::Result<Vec<(Sequence, u64)>> {
         let mut copies = match &self.place {
-            Place::Folder(folder) => folder.copies()?,
-            Place::Device(device) => device.copies()?,
+            Backend::Folder(folder) => folder.copies()?,
+            Backend::Device(device) => device.copies()?,
         };
         copies.sort_unstable();
         Ok(copies)
@@ -115,8 +116,8 @@ impl IndexDrive {
     /// of it does not pass its checks.
     pub fn put(&self, sequence: Sequence, copy: &[u8]) -> io::Result<()> {
         let put = match &self.place {
-            Place::Folder(folder) => folder.put(sequence, copy),
-            Place::Device(device) => device.put(sequence, copy),
+            Backend::Folder(folder) => folder.put(sequence, copy),
+            Backend::Device(device) => device.put(sequence, copy),
         };
         if put.is_err() {
             // Why it could not be put there is told.
@@ -129,13 +130,13 @@ impl IndexDrive {
     /// may have been purged. Why it could not be overwritten, if so: it is gone all the same.
     pub fn remove(&self, sequence: Sequence) -> io::Result<Option<io::Error>> {
         let there = match &self.place {
-            Place::Folder(folder) => folder.writable(sequence),
-            Place::Device(device) => device.writable(sequence),
+            Backend::Folder(folder) => folder.writable(sequence),
+            Backend::Device(device) => device.writable(sequence),
         };
         let emptied = there.and_then(|there| there.map_or(Ok(()), empty));
         match &self.place {
-            Place::Folder(folder) => folder.remove(sequence)?,
-            Place::Device(device) => device.remove(sequence)?,
+            Backend::Folder(folder) => folder.remove(sequence)?,
+            Backend::Device(device) => device.remove(sequence)?,
         }
         Ok(emptied.err())
     }
@@ -152,10 +153,10 @@ impl IndexDrive {
     }
 
     /// The copy of what held `sequence`.
-    pub(crate) fn open(&self, sequence: Sequence) -> Option<Copy> {
+    pub(crate) fn open(&self, sequence: Sequence) -> Option<StoredCopy> {
         let (file, base, all) = match &self.place {
-            Place::Folder(folder) => folder.open(sequence)?,
-            Place::Device(device) => device.open(sequence)?,
+            Backend::Folder(folder) => folder.open(sequence)?,
+            Backend::Device(device) => device.open(sequence)?,
         };
         let mut front = [0; IndexCopy::FRONT];
         file.read_exact_at(&mut front, base).ok()?;
@@ -164,7 +165,7 @@ impl IndexDrive {
         let mut bytes = vec![0; Some(start).filter(|start| *start as u64 <= all)?];
         file.read_exact_at(&mut bytes, base).ok()?;
         let front = IndexCopy::decode(&bytes).ok()?;
-        (front.ring == self.ring && front.sequence == sequence).then_some(Copy { file, base, front })
+        (front.ring == self.ring && front.sequence == sequence).then_some(StoredCopy { file, base, front })
     }
 }
 
@@ -175,7 +176,7 @@ pub(crate) fn image(header: &PartHeader, bytes: &[u8]) -> Vec<u8> {
 
 /// A copy of a slot's index.
 #[derive(Debug)]
-pub(crate) struct Copy {
+pub(crate) struct StoredCopy {
     file: File,
     /// Where it begins there.
     base: u64,
@@ -183,7 +184,7 @@ pub(crate) struct Copy {
     front: IndexCopy,
 }
 
-impl Copy {
+impl StoredCopy {
     /// Whether it was made of a slot with this header.
     pub(crate) fn is_of(&self, header: &PartHeader) -> bool {
         self.read(&(0..BLOCK)).is_some_and(|bytes| header.is_in(&bytes))

@@ -1,5 +1,4 @@
-//! Reading a range back from a device that answers all it was asked for at once: it always has more to do while what
-//! came is looked through, and is never asked for more than is of use.
+//! Reads of a range from a device that answers all requests at once: it never idles, and gets no needless requests.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use holdfast_media::{Completion, Disk, DiskInfo, MemoryDisk, Op, Request};

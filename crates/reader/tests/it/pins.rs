@@ -1,4 +1,4 @@
-//! A search's pins are what it asked for last, and go with it; where there are none to be had, it does without (promise 3).
+//! Pins are those of the last request, and end with the connection; a search works without them (promise 3).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use holdfast_base::Sequence;

@@ -1,4 +1,4 @@
-//! How a reader of everything moves the arm of a drive with a head, whatever the size of elements. In virtual time: the
+//! Arm movements of a rotating drive under a reader of everything, whatever the size of elements. In virtual time: the
 //! figures are the same everywhere.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,9 +1,8 @@
-//! Without a recorder commands read the ring themselves, and yield to a recorder that starts: what they give
-//! is the same. A test of its own, because the place of the sockets comes from the environment.
+//! Takeover: a direct read continues through a recorder that starts, with the same results.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use holdfast_protocol::client::Connection;
-use holdfast_protocol::{LinkError, path};
+use holdfast_protocol::{LinkError, RingLocation, socket_path};
 use holdfast_reader::{RingReader, Selection};
 use holdfast_sim::fixture::{Behaviour, FakeRecorder, OwnedItem, TestRing, bytes};
 use std::ops::ControlFlow;
@@ -20,7 +19,7 @@ fn made() -> TestRing {
 }
 
 fn behaviour(lane: &Path) -> Behaviour {
-    let file = path::find(lane).unwrap().file;
+    let file = RingLocation::read(lane).unwrap().file;
     Behaviour { file, ..Behaviour::default() }
 }
 
@@ -34,7 +33,8 @@ fn write(test_ring: &TestRing, path: &Path) {
 fn read_while_slots_are_overwritten(lane: &Path, test_ring: &TestRing, at: u64) -> (Vec<OwnedItem>, bool) {
     write(test_ring, lane);
     let mut reader = RingReader::open(lane).unwrap();
-    let socket = path::socket_in(&path::make_run_directory().unwrap(), reader.superblock().ring);
+    let socket =
+        socket_path::socket_in(&socket_path::make_run_directory().unwrap(), reader.superblock().ring);
     let plan = reader.plan(&Selection::ALL).unwrap();
     let file = std::fs::OpenOptions::new().write(true).open(lane).unwrap();
     let first = test_ring.superblock.geometry.first_slot();
@@ -55,7 +55,8 @@ fn read_while_slots_are_overwritten(lane: &Path, test_ring: &TestRing, at: u64) 
 fn read_while_a_recorder_starts(lane: &Path, start: usize) -> (Vec<OwnedItem>, bool) {
     let mut reader = RingReader::open(lane).unwrap();
     assert!(!reader.is_live() && reader.pid().is_none());
-    let socket = path::socket_in(&path::make_run_directory().unwrap(), reader.superblock().ring);
+    let socket =
+        socket_path::socket_in(&socket_path::make_run_directory().unwrap(), reader.superblock().ring);
     let plan = reader.plan(&Selection::ALL).unwrap();
     let mut given = Vec::new();
     let mut recorder = None;
@@ -73,7 +74,7 @@ fn read_while_a_recorder_starts(lane: &Path, start: usize) -> (Vec<OwnedItem>, b
 
 #[test]
 fn a_read_goes_on_through_a_recorder_that_starts() {
-    const RUN: &str = path::RUN_VARIABLE;
+    const RUN: &str = socket_path::RUN_VARIABLE;
     const INSIDE: &str = "HOLDFAST_TEST_INSIDE";
     let directory = tempfile::tempdir().unwrap();
     if std::env::var_os(INSIDE).is_none() {
@@ -100,7 +101,7 @@ fn a_read_goes_on_through_a_recorder_that_starts() {
     }
     write(&test_ring, &lane);
     // From the start through one that runs, and without once it has gone.
-    let socket = path::socket_in(&path::run_directory(), test_ring.superblock.ring);
+    let socket = socket_path::socket_in(&socket_path::run_directory(), test_ring.superblock.ring);
     let recorder = FakeRecorder::start_at(made(), behaviour(&lane), socket);
     let mut reader = RingReader::open(&lane).unwrap();
     assert!(reader.is_live());
@@ -112,8 +113,11 @@ fn a_read_goes_on_through_a_recorder_that_starts() {
     assert!(!of_copy.is_live());
     assert_eq!(holdfast_sim::fixture::read(&mut of_copy, &Selection::ALL).unwrap().0, wanted);
     assert!(!of_copy.is_live());
-    let refused =
-        Connection::connect_to(recorder.socket(), test_ring.superblock.ring, path::find(&copy).unwrap().file);
+    let refused = Connection::connect_to(
+        recorder.socket(),
+        test_ring.superblock.ring,
+        RingLocation::read(&copy).unwrap().file,
+    );
     let said = refused.unwrap_err().to_string();
     assert!(said.contains("a recorder runs on another copy of this ring, memory"), "{said}");
     drop(recorder);

@@ -8,7 +8,7 @@ use super::{Away, Capture};
 use holdfast_base::{BLOCK, ByteSize, HoldId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Counters, OpenOutline, OpenSlotQuery};
 use holdfast_media::{Buffer, Disk, DiskError};
-use holdfast_protocol::wire::{OpenSequence, OpenWanted};
+use holdfast_protocol::wire::{OpenSlot, OpenSlotProjection};
 use holdfast_ring::{
     ActNumbers, ActStatus, Class, DeviceState, DriverCounts, Excess, HoldStatus, JobStep, Margin, Order,
     OrderId, Outcome, RingStatus, SlotRead, SlotStatus, StepReply,
@@ -89,9 +89,9 @@ pub enum Ask {
     /// Part of a slot: sequence, offset and length; and for whom.
     Read(Sequence, u32, u32, Buffer, ReadOrigin),
     /// What is not on the medium yet.
-    OpenSlots(Vec<OpenSequence>),
+    OpenSlots(Vec<OpenSlot>),
     /// The index of the open slot beyond a cursor, in the place of what the vector has.
-    Index(Sequence, u64, OpenWanted, Vec<u8>),
+    Index(Sequence, u64, OpenSlotProjection, Vec<u8>),
     /// What the open slot has of a stream's attribute so far; whether one of the values with these hashes may be among it.
     Outline(Sequence, StreamId, u16, Vec<u64>),
     /// These slots are to expire after others for a client's sake, and no longer those that it named before.
@@ -127,9 +127,9 @@ pub enum Answer {
     /// The buffer, filled with as many bytes as were asked for, or why not.
     Read(Buffer, u32, Result<(), NotRead>),
     /// Those.
-    OpenSlots(Vec<OpenSequence>),
+    OpenSlots(Vec<OpenSlot>),
     /// The next cursor, and whether this was all, or why not; and memory that is not needed any more.
-    Index(Result<(u64, bool), NotRead>, Vec<u8>, OpenWanted),
+    Index(Result<(u64, bool), NotRead>, Vec<u8>, OpenSlotProjection),
     /// That, if it can be told; and memory that is not needed any more.
     Outline(Option<OpenOutline>, Vec<u64>),
     /// How many of them do, and memory that is not needed any more.
@@ -224,10 +224,10 @@ impl<D: Disk> Capture<D> {
             }
             Ask::OpenSlots(mut out) => {
                 let room = out.capacity();
-                let sealed = self.driver.on_the_way().map(|sequence| OpenSequence { sequence, sealed: true });
+                let sealed = self.driver.on_the_way().map(|sequence| OpenSlot { sequence, sealed: true });
                 out.extend(sealed.take(room.saturating_sub(1)));
                 if self.packer.is_open() {
-                    out.push(OpenSequence { sequence: self.packer.slot().sequence(), sealed: false });
+                    out.push(OpenSlot { sequence: self.packer.slot().sequence(), sealed: false });
                 }
                 out.sort_unstable_by_key(|open| open.sequence);
                 Some(Answer::OpenSlots(out))
@@ -384,7 +384,7 @@ impl<D: Disk> Capture<D> {
         &mut self,
         sequence: Sequence,
         cursor: u64,
-        wanted: OpenWanted,
+        wanted: OpenSlotProjection,
         mut out: Vec<u8>,
     ) -> Answer {
         if !self.shows(sequence) {

@@ -283,7 +283,7 @@ impl Figures {
                 view: stats.view.zip(self.facts.view.as_ref()).map(|((bytes, slots), (_, place))| {
                     ViewStatus { bytes, place: ByteSize(*place as u64), slots }
                 }),
-                lately: Some(self.window.told(&self.look(stats, uptime), self.now())),
+                recent: Some(self.window.told(&self.look(stats, uptime), self.now())),
             };
         Status { ring: stats.ring.clone(), recorder: Some(recorder) }
     }

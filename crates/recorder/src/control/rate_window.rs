@@ -2,7 +2,7 @@
 //! control thread decides how often to sample.
 
 use holdfast_base::Timestamp;
-use holdfast_protocol::wire::{LatelySource, LatelyStatus};
+use holdfast_protocol::wire::{RecentSource, RecentStatus};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -73,14 +73,14 @@ impl RateWindow {
     }
 
     /// What came since, as of a look at `now` that need not be taken note of.
-    pub(super) fn told(&self, look: &CounterSample, now: Timestamp) -> LatelyStatus {
+    pub(super) fn told(&self, look: &CounterSample, now: Timestamp) -> RecentStatus {
         let old_enough = |kept: &&CounterSample| kept.at + BACK <= look.at;
         let before =
             self.kept.iter().rev().find(old_enough).or(self.kept.front()).cloned().unwrap_or_default();
         let sources = look.sources.iter().enumerate().map(|(at, count)| {
             let before = before.sources.get(at).copied().unwrap_or_default();
             let (seen, lost_at) = self.sources.get(at).copied().unwrap_or_default();
-            LatelySource {
+            RecentSource {
                 elements: count.elements.saturating_sub(before.elements),
                 bytes: count.bytes.saturating_sub(before.bytes),
                 lost: count.lost.saturating_sub(before.lost),
@@ -88,7 +88,7 @@ impl RateWindow {
                 last_lost: if count.has_lost_more(&seen) { Some(now) } else { lost_at },
             }
         });
-        LatelyStatus {
+        RecentStatus {
             span: look.at.saturating_sub(before.at),
             slot_bytes: look.slot_bytes.saturating_sub(before.slot_bytes),
             journal_bytes: look.journal_bytes.saturating_sub(before.journal_bytes),

@@ -24,7 +24,6 @@ use holdfast_ingest::{
     open,
 };
 use holdfast_media::{BufferPool, Footing, InflightLimiter, Lane, LaneOptions, Lock, RealDisk};
-use holdfast_protocol::path;
 use holdfast_protocol::server::Listener;
 use holdfast_protocol::wire::LaneFile;
 use holdfast_ring::{
@@ -112,8 +111,8 @@ fn start_on(
     mut warnings: Vec<String>,
 ) -> Result<Ready, StartError> {
     let OwnedRing { device, superblock, made } = place;
-    let file =
-        path::lane_file(&device).map_err(|cause| StartError::Look { path: settings.ring.clone(), cause })?;
+    let file = holdfast_protocol::lane_file(&device)
+        .map_err(|cause| StartError::Look { path: settings.ring.clone(), cause })?;
     let slot_bytes = superblock.geometry.slot_bytes;
     let cores = Cores::choose(&settings.cpus, &mut warnings);
     let (slots, sources) = (superblock.geometry.slots, settings.sources.len());

@@ -6,7 +6,7 @@ use holdfast_base::{Clock, ManualClock, RingId, Sequence, StreamId, Timestamp};
 use holdfast_format::{Cause, Geometry, Key, StreamKind, check_image};
 use holdfast_ingest::{Marks, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
 use holdfast_media::{Buffer, FaultPlan, FaultyDisk, Image, MemoryDisk, Seed, Stall, Survival};
-use holdfast_protocol::wire::OpenWanted;
+use holdfast_protocol::wire::OpenSlotProjection;
 use holdfast_reader::{Item, Missing, RingReader, Selection};
 use holdfast_recorder::capture::{Answer, Ask, CRASH_STEP, Capture, NotRead, Phase, ReadOrigin, Stream};
 use holdfast_ring::{
@@ -445,7 +445,7 @@ fn questions_about_the_open_slot_leave_capture_its_turn() {
     rig.feed(5);
     let open = rig.capture.driver().ring().status("r").sequence;
     let told = |rig: &mut Rig| {
-        let asked = Ask::Index(open, 0, OpenWanted::ROWS, vec![0; ROOM]);
+        let asked = Ask::Index(open, 0, OpenSlotProjection::ROWS, vec![0; ROOM]);
         match rig.capture.ask(8, asked, clock.now()) {
             Some(Answer::Index(Ok((_, end)), parts, _)) => {
                 assert_eq!(end, !parts.is_empty());
@@ -504,7 +504,7 @@ fn after_a_crash_nothing_is_shown_before_its_gaps_are_durable() {
     }
     let open = rig.capture.driver().ring().status("r").sequence;
     let shown = |rig: &mut Rig| {
-        let asked = Ask::Index(open, 0, OpenWanted::ROWS, vec![0; 1 << 20]);
+        let asked = Ask::Index(open, 0, OpenSlotProjection::ROWS, vec![0; 1 << 20]);
         matches!(rig.capture.ask(8, asked, clock.now()), Some(Answer::Index(Ok(_), ..)))
     };
     assert!(matches!(rig.read(first), Some(Answer::Read(_, _, Err(NotRead::Pending)))));

@@ -10,7 +10,7 @@ use holdfast_media::{
     Access, Buffer, BufferPool, Device, InflightLimiter, Lane, LaneOptions, Lock, PlainDisk, Prefill,
     RealDisk, create_file,
 };
-use holdfast_protocol::wire::OpenWanted;
+use holdfast_protocol::wire::OpenSlotProjection;
 use holdfast_recorder::capture::{Answer, Ask, Capture, Stats, Stream};
 use holdfast_ring::{
     BirdsEye, Config, Declared, DeviceState, Driver, DriverCounts, HoldRequest, NewRing, NewStream, Order,
@@ -125,7 +125,7 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
 
     let mut stats = Some(stats(&capture, clock.now()));
     let mut values = Some(vec![7; 64]);
-    let wanted = OpenWanted { stream: None, rows: true, columns: vec![0, 1] };
+    let wanted = OpenSlotProjection { stream: None, rows: true, columns: vec![0, 1] };
     let (mut slots, mut index) = (Some(Vec::with_capacity(64)), Some((vec![0; 200 << 10], wanted)));
     // Two clients that pin all they can, one after the other.
     let mut pins: Vec<Vec<Sequence>> = (0..3).map(|_| Vec::with_capacity(64)).collect();

@@ -1,7 +1,7 @@
 //! Somebody between a client and a recorder, who passes on all that they say to each other but for some orders.
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used)]
 
-use holdfast_protocol::wire::{Head, MAX_REQUEST, Reply, Request};
+use holdfast_protocol::wire::{FrameHead, MAX_REQUEST, Reply, Request};
 use holdfast_ring::{Order, Outcome};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -125,7 +125,7 @@ impl Requests {
     fn frames(&mut self, state: &mut State, mut client: &UnixStream, recorder: &UnixStream) -> Vec<u8> {
         let mut whole = Vec::new();
         while self.left.len() >= HEAD {
-            let head = Head::decode(&self.left, MAX_REQUEST).unwrap();
+            let head = FrameHead::decode(&self.left, MAX_REQUEST).unwrap();
             let end = HEAD + head.body as usize;
             if self.left.len() < end {
                 break;

@@ -219,7 +219,7 @@ fn copies_change_no_result(place: &Path) {
     let (image, recorded) = Recorded::make(9, 3000, Some(&schema));
     let mut reader = RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))).unwrap();
     let drive = IndexDrive::new(place, reader.superblock().ring);
-    assert!(drive.own(false).unwrap().is_some());
+    assert!(drive.lock(false).unwrap().is_some());
     let slots = reader.plan(&Selection::ALL).unwrap().slots;
     assert!(slots.len() > 8, "{}", slots.len());
     let sound: Vec<_> = slots

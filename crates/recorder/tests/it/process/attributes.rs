@@ -8,7 +8,7 @@ use holdfast_format::{
     Blocks, CellBuffer, Chunk, Flags, MAX_TEXT, SectionKind, check_image, decode_directory,
 };
 use holdfast_ingest::packet::Preamble;
-use holdfast_protocol::path::find;
+use holdfast_protocol::RingLocation;
 use holdfast_reader::{Item, RingReader, Selection};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub(crate) type Cells = BTreeMap<(StreamId, u64), Vec<String>>;
 
 /// The cells that slots have, read as the format says; and how many slots have columns.
 pub(crate) fn on_medium(ring: &Path) -> (Cells, usize) {
-    let superblock = find(ring).unwrap().superblock;
+    let superblock = RingLocation::read(ring).unwrap().superblock;
     let lane = std::fs::read(ring).unwrap();
     let (mut all, mut with_columns) = (Cells::new(), 0);
     for slot in reader(ring).slots().unwrap().iter().filter(|slot| slot.has_data()) {

@@ -4,7 +4,7 @@
 use crate::process::common::{Recorder, TestFolder};
 use holdfast_base::{BLOCK, Ordinal};
 use holdfast_format::{Glance, PartHeader, SectionKind, Summary};
-use holdfast_protocol::path::find;
+use holdfast_protocol::RingLocation;
 use holdfast_ring::{Order, Outcome, PurgeRequest, Range, SlotStatus};
 use rustix::process::Signal;
 use std::io::Write as _;
@@ -70,7 +70,7 @@ fn await_told(recorder: &Recorder, left_out: usize) -> Vec<SlotStatus> {
 fn compare(ring: &Path, recorder: &Recorder, left_out: usize) -> (usize, usize, usize) {
     let slots = await_told(recorder, left_out);
     let (memory, place) = memory(recorder);
-    let superblock = find(ring).unwrap().superblock;
+    let superblock = RingLocation::read(ring).unwrap().superblock;
     let lane = std::fs::read(ring).unwrap();
     let (mut whole, mut bounds, mut left) = (0, 0, 0);
     for slot in &slots {

@@ -3,8 +3,9 @@
 use crate::process::watch::Watch;
 use holdfast_base::{ByteSize, StreamId, Timestamp};
 use holdfast_media::{Access, Device, PlainDisk};
+use holdfast_protocol::RingLocation;
 use holdfast_protocol::client::Connection;
-use holdfast_protocol::path::{find, socket_in};
+use holdfast_protocol::socket_path::socket_in;
 use holdfast_reader::{Item, RingReader, Selection};
 use holdfast_ring::{HoldRequest, Order, Outcome, Range};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -79,7 +80,7 @@ impl TestFolder {
             let _ = stderr.read_to_string(&mut rest);
             rest
         });
-        let socket = socket_in(&self.run(), find(&self.ring).unwrap().superblock.ring);
+        let socket = socket_in(&self.run(), RingLocation::read(&self.ring).unwrap().superblock.ring);
         Recorder { child, feeder: Some(feeder), said, rest, socket }
     }
 

@@ -5,7 +5,7 @@ use crate::process::common::{Contents, Recorder, Running, TestFolder, hold_of};
 use holdfast_base::{Sequence, Timestamp};
 use holdfast_protocol::LinkError;
 use holdfast_protocol::client::Connection;
-use holdfast_protocol::wire::{HEAD_BYTES, Head, MAX_FRAME, MAX_PINS, Reply, Request, VERSION};
+use holdfast_protocol::wire::{FrameHead, HEAD_BYTES, MAX_FRAME, MAX_PINS, Reply, Request, VERSION};
 use holdfast_ring::{HoldRequest, Order, Outcome, SlotLook, SlotStatus};
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -116,7 +116,7 @@ fn the_pins_of_a_client_that_is_killed_are_gone() {
     let reply = loop {
         let mut head = [0; HEAD_BYTES];
         socket.read_exact(&mut head).unwrap();
-        let head = Head::decode(&head, MAX_FRAME).unwrap();
+        let head = FrameHead::decode(&head, MAX_FRAME).unwrap();
         let mut body = vec![0; head.body as usize];
         socket.read_exact(&mut body).unwrap();
         if head.id == 2 {

@@ -1,4 +1,4 @@
-//! What has expired before somebody looked at it: for who looks again and again at what has come since.
+//! Expiry of data between two evaluations of a search that runs again and again.
 
 use super::RingReader;
 use super::item::Selection;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// What has become of what came since somebody looked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Since {
+pub struct Expiry {
     /// What has expired, by stream: the first and the one behind the last.
     pub expired: Vec<(StreamId, Ordinal, Ordinal)>,
     /// The slots that are there, the open one among them.
@@ -20,11 +20,11 @@ pub struct Since {
 impl RingReader {
     /// Of these elements of streams, from the first and without the second, what has expired. None of them ends in a slot before
     /// `slot`: where all slots from that one on are there, it takes no read to know that nothing has.
-    pub fn since(
+    pub fn expired_since(
         &mut self,
         slot: Sequence,
         wanted: &[(StreamId, Ordinal, Ordinal)],
-    ) -> Result<Since, LinkError> {
+    ) -> Result<Expiry, LinkError> {
         let mut candidates = self.candidates()?;
         let newest = candidates.iter().map(|slot| slot.age).max().unwrap_or_default();
         let is_whole = !missing_between(&candidates, Age(slot.0.saturating_sub(1)), newest);
@@ -36,7 +36,7 @@ impl RingReader {
             // However rare the stream is: who asks looks at all of these slots next.
             expired.extend(self.expired_ordinals(&candidates, &selection, usize::MAX)?);
         }
-        Ok(Since { expired, there: candidates.iter().map(|planned| planned.sequence).collect() })
+        Ok(Expiry { expired, there: candidates.iter().map(|planned| planned.sequence).collect() })
     }
 
     /// Which of these slots are not there any more.

@@ -1,11 +1,12 @@
-//! An open slot as a reader sees it: its index comes from its recorder in parts and is read like that of a whole one; its payload
-//! is read where it lies. What is asked for again and again is kept, so that each time only what came meanwhile has to come.
+//! Open slots: the index of a slot in the recorder's memory, received in parts and read like that of a sealed slot.
+//!
+//! Received parts are kept, so that a repeated search receives only what was recorded since. The payload is read from the recorder.
 
 use holdfast_base::Sequence;
 use holdfast_format::{OpenImage, OpenIndex, SlotId, Superblock};
 use holdfast_protocol::LinkError;
 use holdfast_protocol::client::Connection;
-use holdfast_protocol::wire::{OpenWanted, Reply, WireError};
+use holdfast_protocol::wire::{OpenSlotProjection, Reply, WireError};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Kinds of questions for which what is known is kept.
@@ -16,13 +17,13 @@ const MOST_TRIES: u32 = 100_000;
 
 /// What several readers of a ring, one after the other or at once, know of its open slot.
 #[derive(Clone, Debug, Default)]
-pub struct OpenSlots(Arc<Mutex<Vec<Known>>>);
+pub struct OpenSlots(Arc<Mutex<Vec<KnownSlot>>>);
 
 /// What is known of an open slot so far, of what was wanted of it.
 #[derive(Debug)]
-struct Known {
+struct KnownSlot {
     sequence: Sequence,
-    wanted: OpenWanted,
+    wanted: OpenSlotProjection,
     image: Arc<OpenImage>,
 }
 
@@ -33,14 +34,14 @@ impl OpenSlots {
         connection: &mut Connection,
         superblock: &Superblock,
         sequence: Sequence,
-        wanted: &OpenWanted,
+        wanted: &OpenSlotProjection,
     ) -> Result<Option<Arc<OpenImage>>, LinkError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Any other is not open any more.
         known.retain(|known| known.sequence == sequence);
         let before = known.iter().position(|known| known.wanted == *wanted).map(|at| known.remove(at));
         let index = match before {
-            Some(Known { image, .. }) => Arc::unwrap_or_clone(image).into_index(),
+            Some(KnownSlot { image, .. }) => Arc::unwrap_or_clone(image).into_index(),
             None => OpenIndex::new(superblock.geometry.slot_bytes, &wanted.columns),
         };
         let Some(index) = grow(index, connection, sequence, wanted)? else { return Ok(None) };
@@ -49,7 +50,7 @@ impl OpenSlots {
         let image = index.image(id, &superblock.key).map_err(|_| wrong(connection))?;
         let image = Arc::new(image);
         known.truncate(KEPT - 1);
-        known.insert(0, Known { sequence, wanted: wanted.clone(), image: Arc::clone(&image) });
+        known.insert(0, KnownSlot { sequence, wanted: wanted.clone(), image: Arc::clone(&image) });
         Ok(Some(image))
     }
 }
@@ -59,7 +60,7 @@ fn grow(
     mut index: OpenIndex,
     connection: &mut Connection,
     sequence: Sequence,
-    wanted: &OpenWanted,
+    wanted: &OpenSlotProjection,
 ) -> Result<Option<OpenIndex>, LinkError> {
     let (mut cursor, mut tries) = (index.begin().into(), 0);
     while let Reply::OpenIndex { cursor: next, end, parts } =

@@ -1,4 +1,4 @@
-//! What a recorder's bird's-eye view tells is checked like what is read, and what does not pass is read (promise 5).
+//! Checks of the bird's-eye view: a place that fails them is read from the medium (promise 5).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use holdfast_base::{Ordinal, Timestamp};

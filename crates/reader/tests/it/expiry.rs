@@ -1,4 +1,4 @@
-//! What has expired is told exactly: of a range of ordinals, and of what came since somebody looked.
+//! Exact reports of expired ordinals, of a range and since an earlier evaluation.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use holdfast_base::{Ordinal, Sequence, StreamId};
@@ -82,7 +82,7 @@ proptest! {
             .filter(|stream| next[*stream] < reached[*stream])
             .map(|stream| (StreamId(stream as u32 + 1), Ordinal(next[stream]), Ordinal(reached[stream])))
             .collect();
-        let since = reader.since(slot, &wanted).unwrap();
+        let since = reader.expired_since(slot, &wanted).unwrap();
         for (stream, from, end) in wanted {
             let told = since.expired.iter().filter(|(id, ..)| *id == stream);
             let told: Vec<u64> = told.flat_map(|(_, from, end)| from.0..end.0).collect();

@@ -1,9 +1,11 @@
-//! Search for the recorder of a ring: the one that has this very file or device, not one that records to a copy of it; and
-//! noticing one that runs but does not answer where we look.
+//! Discovery of a ring's recorder: the one that records to this very file or device, not to a copy of it.
+//!
+//! A recorder that owns the ring without answering is an error, because the medium lacks its newest data.
 
 use crate::LinkError;
 use crate::client::Connection;
-use crate::path::{self, Place, candidates};
+use crate::ring_location::{RingLocation, lane_file_at};
+use crate::socket_path::{candidates, directories};
 use crate::wire::LaneFile;
 use holdfast_format::Superblock;
 use std::path::{Path, PathBuf};
@@ -21,21 +23,21 @@ const MOST_SOCKETS: usize = 256;
 
 /// The ring at `path`. Where its superblock cannot be read, it is as the recorder says that has this very file or device:
 /// one that is gone says nothing any more, and its recorder does.
-pub fn place(path: &Path) -> Result<Place, LinkError> {
-    match path::find(path) {
+pub fn locate(path: &Path) -> Result<RingLocation, LinkError> {
+    match RingLocation::read(path) {
         Err(error @ (LinkError::Open { .. } | LinkError::NotARing { .. })) => recorded(path).ok_or(error),
         found => found,
     }
 }
 
 /// As the recorder has it that records to what is, or was, at `path`.
-fn recorded(path: &Path) -> Option<Place> {
-    let about = path::lane_file_at(path).ok();
+fn recorded(path: &Path) -> Option<RingLocation> {
+    let about = lane_file_at(path).ok();
     if about.is_none() && path.is_relative() {
         return None;
     }
     let owner = about.map_or_else(|| rustix::process::geteuid().as_raw(), |(_, owner)| owner);
-    for directory in path::directories(owner) {
+    for directory in directories(owner) {
         let entries = directory.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
         let sockets = entries.filter(|path| path.extension().is_some_and(|extension| extension == "sock"));
         for socket in sockets.take(MOST_SOCKETS) {
@@ -49,7 +51,7 @@ fn recorded(path: &Path) -> Option<Place> {
     None
 }
 
-fn taken_for(path: &Path, file: Option<LaneFile>, owner: u32, recorder: &Connection) -> Option<Place> {
+fn taken_for(path: &Path, file: Option<LaneFile>, owner: u32, recorder: &Connection) -> Option<RingLocation> {
     let welcome = recorder.welcome();
     let same = match file {
         Some(file) => welcome.file == file,
@@ -57,12 +59,12 @@ fn taken_for(path: &Path, file: Option<LaneFile>, owner: u32, recorder: &Connect
         None => Path::new(&welcome.lane) == path,
     };
     let superblock = Superblock::decode(&welcome.superblock).ok().filter(|_| same)?;
-    Some(Place { path: path.to_owned(), superblock, file: welcome.file, owner })
+    Some(RingLocation { path: path.to_owned(), superblock, file: welcome.file, owner })
 }
 
 /// What came of looking at all sockets.
 #[derive(Debug, Default)]
-struct Looked {
+struct SocketSearch {
     /// The recorder.
     connection: Option<Connection>,
     /// A socket that belongs to somebody else, who may be the recorder.
@@ -72,8 +74,8 @@ struct Looked {
 }
 
 /// Looks for the ring's recorder once.
-fn look(place: &Place) -> Result<Looked, LinkError> {
-    let mut looked = Looked::default();
+fn look(place: &RingLocation) -> Result<SocketSearch, LinkError> {
+    let mut looked = SocketSearch::default();
     for socket in candidates(place.superblock.ring, place.owner) {
         match Connection::connect_to(&socket, place.superblock.ring, place.file) {
             Ok(connection) => {
@@ -92,7 +94,7 @@ fn look(place: &Place) -> Result<Looked, LinkError> {
 
 /// The recorder of the ring at `place`; `None` when none runs. One that has the ring and does not answer is an error:
 /// what is on the medium is not all that it knows.
-pub fn recorder(place: &Place) -> Result<Option<Connection>, LinkError> {
+pub fn find_recorder(place: &RingLocation) -> Result<Option<Connection>, LinkError> {
     let mut tries = 0;
     loop {
         let looked = look(place)?;
@@ -115,13 +117,13 @@ pub fn recorder(place: &Place) -> Result<Option<Connection>, LinkError> {
 }
 
 /// The same, without waiting: `None` when none answers just now.
-pub fn answering(place: &Place) -> Result<Option<Connection>, LinkError> {
+pub fn find_recorder_now(place: &RingLocation) -> Result<Option<Connection>, LinkError> {
     look(place).map(|looked| looked.connection)
 }
 
 /// Sockets at which the recorder of the ring at `place` may appear: all candidates but those where a recorder of another copy
 /// answers.
-pub fn awaited_sockets(place: &Place) -> Vec<PathBuf> {
+pub fn awaited_sockets(place: &RingLocation) -> Vec<PathBuf> {
     let others = look(place).map(|looked| looked.copies).unwrap_or_default();
     let all = candidates(place.superblock.ring, place.owner).into_iter();
     all.filter(|socket| !others.contains(socket)).collect()

@@ -1,4 +1,4 @@
-//! Readers of one ring that nobody records to, opened beside each other: its journal is read once for all of them.
+//! Cache of the recovered state of a ring without a recorder: readers that are opened together read the journal once.
 
 use holdfast_ring::Recovered;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,9 +9,9 @@ const YOUNG: Duration = Duration::from_millis(100);
 
 /// What readers of a ring share that are opened beside each other, by one search.
 #[derive(Clone, Debug, Default)]
-pub struct Beside(Arc<Mutex<Option<(Instant, Recovered)>>>);
+pub struct RecoveryCache(Arc<Mutex<Option<(Instant, Recovered)>>>);
 
-impl Beside {
+impl RecoveryCache {
     fn lock(&self) -> MutexGuard<'_, Option<(Instant, Recovered)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

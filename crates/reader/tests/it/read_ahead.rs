@@ -1,8 +1,8 @@
-//! What is asked for ahead of a slot's turn is what is read when it comes, and is asked for once (promise 5).
+//! Reads ahead of a slot's turn are used when the turn comes, and are requested once (promise 5).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use holdfast_format::SectionKind;
-use holdfast_reader::{NotThere, PlannedSlot, RingReader, Selection};
+use holdfast_reader::{PlannedSlot, RingReader, Selection, SlotError};
 use holdfast_sim::fixture::{Behaviour, FakeRecorder, TestRing, bytes};
 
 fn test_ring() -> TestRing {
@@ -20,7 +20,7 @@ fn slots(reader: &mut RingReader) -> Vec<PlannedSlot> {
 }
 
 /// The chunks of a slot, and their number.
-fn read(reader: &mut RingReader, slot: &PlannedSlot) -> Result<(Vec<u8>, usize), NotThere> {
+fn read(reader: &mut RingReader, slot: &PlannedSlot) -> Result<(Vec<u8>, usize), SlotError> {
     let mut view = reader.look_into(slot)?;
     let section = *view.summary().section(SectionKind::Chunks).unwrap();
     let bytes = view.section(&section)?;
@@ -79,7 +79,7 @@ fn what_is_not_taken_is_forgotten_and_what_expired_meanwhile_has_expired() {
     }
     ask(&mut reader, expiring);
     let expired = read(&mut reader, expiring);
-    assert!(matches!(expired, Err(NotThere::Expired)), "{expired:?}");
+    assert!(matches!(expired, Err(SlotError::Expired)), "{expired:?}");
     let mut direct = test_ring().direct();
     assert_eq!(read(&mut reader, staying).unwrap(), read(&mut direct, staying).unwrap());
     assert!(direct.foresee(staying).is_none(), "without a recorder it takes a read to know");

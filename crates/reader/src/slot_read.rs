@@ -1,10 +1,9 @@
-//! One slot while it is read: what is wanted of it, the reads that takes in the order they are used, and what is
-//! there of them by now.
+//! Read of one slot: the chunks that a selection needs, the reads for them in the order of their use, and the bytes received.
 
-use super::access::Want;
+use super::access::ReadRequest;
 use super::item::{PlannedSlot, Selection};
-use super::pump::Pump;
-use super::slot::{Head, Index, Wrong, chunk_may_have, may_have};
+use super::read_queue::ReadQueue;
+use super::slot_head::{SlotDefect, SlotHead, SlotIndex, chunk_may_have, may_have};
 use super::window::Window;
 use holdfast_base::{BLOCK, CHECK_BLOCK, StreamId};
 use holdfast_format::{Chunk, DirectoryEntry, Row, SectionKind};
@@ -17,7 +16,7 @@ const GATHERED: usize = 16 << 20;
 
 /// Which part of a slot a read belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum SlotPart {
     /// Chunks; counted from the slot's start.
     Chunks,
     /// Payload; counted from the payload's start.
@@ -26,29 +25,29 @@ pub(crate) enum Part {
 
 /// A read: where it belongs, and its bytes without what rounding added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unit {
-    pub(crate) part: Part,
+pub(crate) struct PieceRead {
+    pub(crate) part: SlotPart,
     pub(crate) start: usize,
     pub(crate) len: usize,
-    pub(crate) want: Want,
+    pub(crate) want: ReadRequest,
     /// Whether the next one belongs to the same group of chunks.
     pub(crate) more: bool,
 }
 
 /// A slot that is being read.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(crate) struct SlotRead {
     pub(crate) planned: PlannedSlot,
-    pub(crate) head: Head,
-    pub(crate) index: Index,
+    pub(crate) head: SlotHead,
+    pub(crate) index: SlotIndex,
     /// The stream of each dictionary entry that is wanted.
     pub(crate) wanted: Vec<Option<StreamId>>,
     /// The chunks to look at, by their place in the directory.
     pub(crate) chunks: Vec<usize>,
     /// Reads that have not been asked for.
-    pub(crate) units: VecDeque<Unit>,
+    pub(crate) units: VecDeque<PieceRead>,
     /// Reads that have.
-    pub(crate) sent: VecDeque<(u64, Unit)>,
+    pub(crate) sent: VecDeque<(u64, PieceRead)>,
     pub(crate) chunk_window: Window,
     pub(crate) payload_window: Window,
     /// Payload before this is not wanted any more.
@@ -59,14 +58,14 @@ pub(crate) struct Work {
     pub(crate) told: usize,
 }
 
-impl Work {
+impl SlotRead {
     /// Decides what to look at, and which reads that takes.
     pub(crate) fn new(
         planned: PlannedSlot,
-        head: Head,
-        index: Index,
+        head: SlotHead,
+        index: SlotIndex,
         selection: &Selection,
-    ) -> Result<Self, Wrong> {
+    ) -> Result<Self, SlotDefect> {
         let wanted: Vec<Option<StreamId>> = head
             .summary
             .entries
@@ -104,7 +103,7 @@ impl Work {
     }
 
     /// Where the chunks section begins in the slot.
-    pub(crate) fn chunks_at(&self) -> Result<usize, Wrong> {
+    pub(crate) fn chunks_at(&self) -> Result<usize, SlotDefect> {
         Ok(self.head.section(SectionKind::Chunks)?.offset as usize)
     }
 
@@ -134,7 +133,7 @@ impl Work {
         if let Some(there) = there {
             self.chunk_window.push_copies(all.start);
             self.chunk_window.extend(there);
-            self.units.retain(|unit| unit.part == Part::Payload);
+            self.units.retain(|unit| unit.part == SlotPart::Payload);
         }
     }
 
@@ -175,10 +174,10 @@ impl Work {
                 }
             }
         }
-        let touches = |unit: &Unit| {
+        let touches = |unit: &PieceRead| {
             spans.iter().any(|span| span.start < unit.start + unit.len && unit.start < span.end)
         };
-        self.units.retain(|unit| unit.part == Part::Chunks || touches(unit));
+        self.units.retain(|unit| unit.part == SlotPart::Chunks || touches(unit));
     }
 
     /// Lists the reads, in the order in which their bytes are used: chunks just before the payload they tell of.
@@ -204,7 +203,8 @@ impl Work {
                 while from < range.end {
                     let len = quantum.min(range.end - from);
                     let more = from + len < range.end;
-                    self.units.push_back(Unit { more, ..self.planned.unit(Part::Chunks, from, len, 0) });
+                    self.units
+                        .push_back(PieceRead { more, ..self.planned.unit(SlotPart::Chunks, from, len, 0) });
                     from += len;
                 }
             }
@@ -216,7 +216,7 @@ impl Work {
             payload_to = payload_to.max(start / CHECK_BLOCK * CHECK_BLOCK);
             while payload_to < end {
                 let len = quantum.min(payload_end - payload_to);
-                self.units.push_back(self.planned.unit(Part::Payload, payload_to, len, payload_at));
+                self.units.push_back(self.planned.unit(SlotPart::Payload, payload_to, len, payload_at));
                 payload_to += len;
             }
         }
@@ -241,9 +241,9 @@ impl Work {
     }
 
     /// Payload before `start` is not wanted any more; nor are reads of it that have not been asked for.
-    pub(crate) fn pass(&mut self, start: usize, pump: &mut Pump) {
-        self.payload_window.pass(start, pump);
-        let is_past = |unit: &Unit| unit.part == Part::Payload && unit.start + unit.len <= start;
+    pub(crate) fn pass(&mut self, start: usize, queue: &mut ReadQueue) {
+        self.payload_window.pass(start, queue);
+        let is_past = |unit: &PieceRead| unit.part == SlotPart::Payload && unit.start + unit.len <= start;
         while self.units.front().is_some_and(is_past) {
             self.units.pop_front();
         }
@@ -262,12 +262,18 @@ impl Work {
 
     /// Appends to `into` what has come of the payload from `at` up to `end`, each block checked just before; says how far
     /// that came.
-    pub(crate) fn take_into(&mut self, at: usize, end: usize, into: &mut Vec<u8>, pump: &mut Pump) -> usize {
+    pub(crate) fn take_into(
+        &mut self,
+        at: usize,
+        end: usize,
+        into: &mut Vec<u8>,
+        queue: &mut ReadQueue,
+    ) -> usize {
         let mut at = at;
         while at < end {
             let stop = (at + 1).next_multiple_of(CHECK_BLOCK).min(end);
             self.check(stop);
-            let came = self.payload_window.take_into(at, stop, into, pump);
+            let came = self.payload_window.take_into(at, stop, into, queue);
             if came < stop {
                 return came;
             }
@@ -283,13 +289,13 @@ impl Work {
 }
 
 impl PlannedSlot {
-    fn unit(&self, part: Part, start: usize, len: usize, base: usize) -> Unit {
+    fn unit(&self, part: SlotPart, start: usize, len: usize, base: usize) -> PieceRead {
         let want = self.want(base + start, len.next_multiple_of(BLOCK));
-        Unit { part, start, len, want, more: false }
+        PieceRead { part, start, len, want, more: false }
     }
 
     /// A piece of the slot.
-    pub(crate) fn want(&self, offset: usize, len: usize) -> Want {
-        Want { sequence: self.sequence, slot: self.slot, offset, len }
+    pub(crate) fn want(&self, offset: usize, len: usize) -> ReadRequest {
+        ReadRequest { sequence: self.sequence, slot: self.slot, offset, len }
     }
 }

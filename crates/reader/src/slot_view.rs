@@ -1,28 +1,27 @@
-//! Looking into slots one by one, for searches: what is in a slot, its index, single elements. Everything that is handed out
-//! has been checked.
+//! View of one slot for searches: its head, sections, rows and single elements, all verified.
 
 use super::RingReader;
 use super::access::Access;
-use super::birds_eye_cache::Seen;
-use super::fetch::{self, Coming, Looked, Miss};
+use super::birds_eye_cache::CachedSlot;
 use super::item::{Element, Item, PlannedSlot, Selection};
-use super::pump::Pump;
-use super::slot::{Head, Wrong, head_bytes};
-use crate::index_drive::{Copy, image};
+use super::read_queue::ReadQueue;
+use super::slot_head::{SlotDefect, SlotHead, head_bytes};
+use super::slot_lookup::{self, IndexedSlot, LookupError, PiecewiseRead};
+use crate::index_drive::{StoredCopy, image};
 use holdfast_base::{Ordinal, Sequence, StreamId};
 use holdfast_format::{
     BlockBounds, Blocks, Chunk, DirectoryEntry, FormatError, OpenImage, OpenOutline, Outline, PartHeader,
     Section, SectionKind, Summary, crc32c,
 };
 use holdfast_protocol::LinkError;
-use holdfast_protocol::wire::{OpenWanted, Purpose};
+use holdfast_protocol::wire::{OpenSlotProjection, Purpose};
 use holdfast_ring::{Bounds, Range as Selected};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 /// Why something of a slot cannot be had.
 #[derive(Debug)]
-pub enum NotThere {
+pub enum SlotError {
     /// The slot has expired.
     Expired,
     /// It did not pass a check: where and what.
@@ -31,18 +30,18 @@ pub enum NotThere {
     Failed(LinkError),
 }
 
-impl From<Miss> for NotThere {
-    fn from(miss: Miss) -> Self {
+impl From<LookupError> for SlotError {
+    fn from(miss: LookupError) -> Self {
         match miss {
             // What holds another sequence has been overwritten since.
-            Miss::Expired | Miss::Wrong(Wrong::Other(_)) => Self::Expired,
-            Miss::Wrong(Wrong::Damaged(place)) => Self::Damaged(place),
-            Miss::Failed(error) => Self::Failed(error),
+            LookupError::Expired | LookupError::Defect(SlotDefect::OtherSequence(_)) => Self::Expired,
+            LookupError::Defect(SlotDefect::Damaged(place)) => Self::Damaged(place),
+            LookupError::Failed(error) => Self::Failed(error),
         }
     }
 }
 
-impl From<LinkError> for NotThere {
+impl From<LinkError> for SlotError {
     fn from(error: LinkError) -> Self {
         Self::Failed(error)
     }
@@ -50,11 +49,11 @@ impl From<LinkError> for NotThere {
 
 /// What an index drive has of a slot.
 #[derive(Debug)]
-enum Copied {
+enum CopyLookup {
     /// Nobody has looked.
-    NotLooked,
-    Nothing,
-    Here(Copy),
+    NotSearched,
+    Absent,
+    Found(StoredCopy),
 }
 
 /// A slot that is looked into.
@@ -62,14 +61,14 @@ enum Copied {
 pub struct SlotView<'a> {
     pub(super) reader: &'a mut RingReader,
     pub(super) planned: PlannedSlot,
-    head: Head,
+    head: SlotHead,
     /// What the bird's-eye view has of it.
-    seen: Option<Seen>,
-    copy: Copied,
+    seen: Option<CachedSlot>,
+    copy: CopyLookup,
     /// Bytes that came from there.
     copied: u64,
     /// Its directory, once that is needed.
-    looked: Option<Looked>,
+    looked: Option<IndexedSlot>,
     before: Purpose,
 }
 
@@ -83,24 +82,24 @@ impl Drop for SlotView<'_> {
 
 impl RingReader {
     /// Looks into a slot. What it takes to read is a search's.
-    pub fn look_into(&mut self, planned: &PlannedSlot) -> Result<SlotView<'_>, NotThere> {
-        self.look_into_for(planned, &OpenWanted::ROWS)
+    pub fn look_into(&mut self, planned: &PlannedSlot) -> Result<SlotView<'_>, SlotError> {
+        self.look_into_for(planned, &OpenSlotProjection::ROWS)
     }
 
     /// The same for who wants no more than that of it, if it is open.
     pub fn look_into_for(
         &mut self,
         planned: &PlannedSlot,
-        wanted: &OpenWanted,
-    ) -> Result<SlotView<'_>, NotThere> {
+        wanted: &OpenSlotProjection,
+    ) -> Result<SlotView<'_>, SlotError> {
         let before = self.reads_for(Purpose::Search);
-        let seen = Seen::of(&self.pump.access, &self.superblock, planned);
-        let (mut copy, mut copied) = (Copied::NotLooked, 0);
+        let seen = CachedSlot::of(&self.queue.access, &self.superblock, planned);
+        let (mut copy, mut copied) = (CopyLookup::NotSearched, 0);
         let mut head = seen.as_ref().map(|seen| seen.head.clone());
         if head.is_none()
             && let Some((there, found)) = self.copied(planned)
         {
-            (copy, copied) = (Copied::Here(there), found.header.payload_offset.into());
+            (copy, copied) = (CopyLookup::Found(there), found.header.payload_offset.into());
             head = Some(found);
         }
         match head.map_or_else(|| self.head_of(planned, wanted), Ok) {
@@ -118,9 +117,10 @@ impl RingReader {
     /// Looks into a slot whose turn is next, to ask ahead for what will be read of it; nothing where that takes a read, or where an
     /// index drive may have it.
     pub fn foresee(&mut self, planned: &PlannedSlot) -> Option<SlotView<'_>> {
-        let seen = Seen::of(&self.pump.access, &self.superblock, planned).filter(|_| self.drive.is_none())?;
+        let seen =
+            CachedSlot::of(&self.queue.access, &self.superblock, planned).filter(|_| self.drive.is_none())?;
         let (head, before) = (seen.head.clone(), self.reads_for(Purpose::Search));
-        let (seen, copy) = (Some(seen), Copied::Nothing);
+        let (seen, copy) = (Some(seen), CopyLookup::Absent);
         Some(SlotView { reader: self, planned: *planned, head, seen, copy, copied: 0, looked: None, before })
     }
 
@@ -133,7 +133,7 @@ impl RingReader {
         attribute: u16,
         values: Vec<u64>,
     ) -> Result<Option<OpenOutline>, LinkError> {
-        match &mut self.pump.access {
+        match &mut self.queue.access {
             Access::Live(live) if planned.slot.is_none() => {
                 live.connection().open_outline(planned.sequence, stream, attribute, values)
             }
@@ -143,43 +143,47 @@ impl RingReader {
 
     /// Nothing more of what was asked for ahead of a slot is wanted.
     pub fn forget_ahead(&mut self, sequence: Sequence) {
-        self.pump.forget_ahead(sequence);
+        self.queue.forget_ahead(sequence);
     }
 
     /// What an index drive has of a slot that is on the medium: of what is there now, as is known by its header.
-    fn copy_of(&self, header: &PartHeader) -> Option<Copy> {
+    fn copy_of(&self, header: &PartHeader) -> Option<StoredCopy> {
         self.drive.as_ref()?.open(header.sequence).filter(|copy| copy.is_of(header))
     }
 
     /// The same with its head where only its times are known. Without them the head has to be read: a ring that was put back to what it
     /// was before gives its sequences again, to something else.
-    fn copied(&self, planned: &PlannedSlot) -> Option<(Copy, Head)> {
+    fn copied(&self, planned: &PlannedSlot) -> Option<(StoredCopy, SlotHead)> {
         let times = planned.first.zip(planned.last)?;
         let copy = self.drive.as_ref()?.open(planned.sequence)?;
         let bytes = copy.read(&(0..copy.head_bytes()))?;
-        let head = Head::decode(&bytes, &self.superblock, Some(planned.slot?), planned.sequence).ok()?;
+        let head = SlotHead::decode(&bytes, &self.superblock, Some(planned.slot?), planned.sequence).ok()?;
         let Bounds { first, last, .. } = Bounds::of(head.summary.entries.iter().copied());
         (times == (first, last)).then_some((copy, head))
     }
 
     /// The head of a slot, where an index drive has it.
-    pub(crate) fn copied_head(&self, planned: &PlannedSlot) -> Option<Head> {
+    pub(crate) fn copied_head(&self, planned: &PlannedSlot) -> Option<SlotHead> {
         self.copied(planned).map(|(_, head)| head)
     }
 
     /// What was taken of an open slot; another is put in its place.
     fn swap_open(&mut self, open: Option<Arc<OpenImage>>) -> Option<Arc<OpenImage>> {
-        match &mut self.pump.access {
+        match &mut self.queue.access {
             Access::Live(live) => live.swap_open(open),
             Access::Direct(_) => None,
         }
     }
 
-    fn head_of(&mut self, planned: &PlannedSlot, wanted: &OpenWanted) -> Result<Head, Miss> {
+    fn head_of(
+        &mut self,
+        planned: &PlannedSlot,
+        wanted: &OpenSlotProjection,
+    ) -> Result<SlotHead, LookupError> {
         if planned.slot.is_none() {
             self.take_open(planned, wanted)?;
         }
-        fetch::read_head(&mut self.pump, &self.superblock, planned)
+        slot_lookup::read_head(&mut self.queue, &self.superblock, planned)
     }
 }
 
@@ -203,18 +207,18 @@ impl SlotView<'_> {
     /// index drive.
     pub fn head_bytes(&self) -> u64 {
         let is_read =
-            self.seen.is_none() && self.planned.slot.is_some() && !matches!(self.copy, Copied::Here(_));
+            self.seen.is_none() && self.planned.slot.is_some() && !matches!(self.copy, CopyLookup::Found(_));
         if is_read { head_bytes(&self.reader.superblock.geometry) as u64 } else { 0 }
     }
 
     /// What of a filter section is there without reading: all of it, or one in its place that has no filter, only bounds.
     pub fn seen(&self, section: &Section) -> Option<(Section, Vec<u8>)> {
-        self.seen.as_ref()?.section(&self.reader.pump.access, section)
+        self.seen.as_ref()?.section(&self.reader.queue.access, section)
     }
 
     /// Bytes that were asked for so far by whoever reads the ring.
     pub fn asked(&self) -> u64 {
-        self.reader.pump.asked
+        self.reader.queue.asked
     }
 
     /// Bytes that came from an index drive so far.
@@ -223,104 +227,107 @@ impl SlotView<'_> {
     }
 
     fn look_for_copy(&mut self) {
-        if matches!(self.copy, Copied::NotLooked) {
+        if matches!(self.copy, CopyLookup::NotSearched) {
             let there = self.planned.slot.and_then(|_| self.reader.copy_of(&self.head.header));
-            self.copy = there.map_or(Copied::Nothing, Copied::Here);
+            self.copy = there.map_or(CopyLookup::Absent, CopyLookup::Found);
         }
     }
 
     /// A range of the slot outside its payload.
-    fn index(&mut self, range: Range<usize>) -> Result<Vec<u8>, NotThere> {
+    fn index(&mut self, range: Range<usize>) -> Result<Vec<u8>, SlotError> {
         self.look_for_copy();
-        if let Copied::Here(copy) = &self.copy
+        if let CopyLookup::Found(copy) = &self.copy
             && let Some(bytes) = copy.read(&range)
         {
             self.copied += bytes.len() as u64;
             return Ok(bytes);
         }
-        Ok(fetch::bytes(&mut self.reader.pump, &self.planned, range.start, range.end)?)
+        Ok(slot_lookup::bytes(&mut self.reader.queue, &self.planned, range.start, range.end)?)
     }
 
     /// Reads a section; its checksum is checked where it has one.
-    pub fn section(&mut self, section: &Section) -> Result<Vec<u8>, NotThere> {
+    pub fn section(&mut self, section: &Section) -> Result<Vec<u8>, SlotError> {
         let bytes = self.index(section.range())?;
         if section.crc != 0 && crc32c(&bytes) != section.crc {
             let place = format!("section at {}: the checksum does not hold", section.offset);
-            return Err(NotThere::Damaged(place));
+            return Err(SlotError::Damaged(place));
         }
         Ok(bytes)
     }
 
     /// Reads a section that has no checksum as a whole piece by piece, each given to `take` while the next ones are on their way,
     /// until that says that it has enough.
-    pub fn pieces<E: From<NotThere>>(
+    pub fn pieces<E: From<SlotError>>(
         &mut self,
         section: &Section,
         mut take: impl FnMut(&mut Self, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let range = section.range();
         self.look_for_copy();
-        let pump = &mut self.reader.pump;
-        if !matches!(self.copy, Copied::Nothing) || pump.access.is_at_hand(&self.planned) {
+        let queue = &mut self.reader.queue;
+        if !matches!(self.copy, CopyLookup::Absent) || queue.access.is_at_hand(&self.planned) {
             let bytes = self.index(range)?;
             return take(self, &bytes);
         }
-        let mut coming = Coming::new(pump, &self.planned, range);
+        let mut coming = PiecewiseRead::new(queue, &self.planned, range);
         loop {
-            let next = coming.next(&mut self.reader.pump).map_err(NotThere::from)?;
+            let next = coming.next(&mut self.reader.queue).map_err(SlotError::from)?;
             let Some((piece, held)) = next else { return Ok(()) };
             let taken = take(self, held.bytes().get(piece).unwrap_or_default());
-            held.release(&mut self.reader.pump);
+            held.release(&mut self.reader.queue);
             if taken.is_err() {
-                coming.forget(&mut self.reader.pump);
+                coming.forget(&mut self.reader.queue);
                 return taken;
             }
         }
     }
 
     /// Reads a part of a section, where its checksum, if it has one, does not tell.
-    pub fn part(&mut self, section: &Section, part: Range<usize>) -> Result<Vec<u8>, NotThere> {
+    pub fn part(&mut self, section: &Section, part: Range<usize>) -> Result<Vec<u8>, SlotError> {
         let whole = section.range();
         if part.start > part.end || part.end > whole.len() {
-            return Err(NotThere::Damaged(format!("section at {}: a part of it is outside", section.offset)));
+            return Err(SlotError::Damaged(format!(
+                "section at {}: a part of it is outside",
+                section.offset
+            )));
         }
         self.index(whole.start + part.start..whole.start + part.end)
     }
 
     /// Asks a recorder for a section that is going to be read, now or when the slot is looked into again.
-    pub fn ahead(&mut self, section: &Section) -> Result<(), NotThere> {
+    pub fn ahead(&mut self, section: &Section) -> Result<(), SlotError> {
         self.range_ahead(section.range())
     }
 
     /// The same for a part of one.
-    pub fn part_ahead(&mut self, section: &Section, part: Range<usize>) -> Result<(), NotThere> {
+    pub fn part_ahead(&mut self, section: &Section, part: Range<usize>) -> Result<(), SlotError> {
         let start = section.range().start;
         self.range_ahead(start + part.start..start + part.end)
     }
 
     /// The same for its directory.
-    pub fn directory_ahead(&mut self) -> Result<(), NotThere> {
-        let range = self.head.directory_range().map_err(Miss::Wrong)?;
+    pub fn directory_ahead(&mut self) -> Result<(), SlotError> {
+        let range = self.head.directory_range().map_err(LookupError::Defect)?;
         self.range_ahead(range)
     }
 
-    fn range_ahead(&mut self, range: Range<usize>) -> Result<(), NotThere> {
+    fn range_ahead(&mut self, range: Range<usize>) -> Result<(), SlotError> {
         // Without a recorder nobody else has turns, and what an index drive has is not to be read.
         if self.reader.is_live() && self.reader.drive.is_none() {
-            fetch::ahead(&mut self.reader.pump, &self.planned, range)?;
+            slot_lookup::ahead(&mut self.reader.queue, &self.planned, range)?;
         }
         Ok(())
     }
 
     /// Its chunks, in the order of their rows.
-    pub fn directory(&mut self) -> Result<&[DirectoryEntry], NotThere> {
+    pub fn directory(&mut self) -> Result<&[DirectoryEntry], SlotError> {
         Ok(&self.looked()?.1.index.directory)
     }
 
     /// Appends a range of the payload to `into`.
-    pub fn payload(&mut self, start: usize, end: usize, into: &mut Vec<u8>) -> Result<(), NotThere> {
-        let (pump, looked) = self.looked()?;
-        Ok(looked.payload(pump, start, end, into)?)
+    pub fn payload(&mut self, start: usize, end: usize, into: &mut Vec<u8>) -> Result<(), SlotError> {
+        let (queue, looked) = self.looked()?;
+        Ok(looked.payload(queue, start, end, into)?)
     }
 
     /// Gives an element to `take`, wherever its fragments are. `false`: some of them are not there any more.
@@ -329,7 +336,7 @@ impl SlotView<'_> {
         stream: StreamId,
         ordinal: Ordinal,
         take: &mut dyn FnMut(&Element<'_>),
-    ) -> Result<bool, NotThere> {
+    ) -> Result<bool, SlotError> {
         // What is read on the way may be the open slot, too, as it is by then.
         let open = self.reader.swap_open(None);
         let found = self.look_for(stream, ordinal, take);
@@ -342,7 +349,7 @@ impl SlotView<'_> {
         stream: StreamId,
         ordinal: Ordinal,
         take: &mut dyn FnMut(&Element<'_>),
-    ) -> Result<bool, NotThere> {
+    ) -> Result<bool, SlotError> {
         let ordinals = Some((ordinal, Ordinal(ordinal.0.saturating_add(1))));
         let range = Selected { ordinals, ..Selected::ALL };
         let plan = self.reader.plan(&Selection { streams: vec![stream], range })?;
@@ -359,31 +366,31 @@ impl SlotView<'_> {
         Ok(found)
     }
 
-    pub(super) fn looked(&mut self) -> Result<(&mut Pump, &mut Looked), NotThere> {
+    pub(super) fn looked(&mut self) -> Result<(&mut ReadQueue, &mut IndexedSlot), SlotError> {
         let looked = if let Some(looked) = self.looked.take() {
             looked
         } else {
-            let range = self.head.directory_range().map_err(Miss::Wrong)?;
+            let range = self.head.directory_range().map_err(LookupError::Defect)?;
             let bytes = self.index(range.clone())?;
-            Looked::at(self.planned, self.head.clone(), &bytes, range.start)?
+            IndexedSlot::at(self.planned, self.head.clone(), &bytes, range.start)?
         };
-        Ok((&mut self.reader.pump, self.looked.insert(looked)))
+        Ok((&mut self.reader.queue, self.looked.insert(looked)))
     }
 
     /// All of it but its payload, checked, as an index drive keeps it.
-    pub fn index_copy(&mut self) -> Result<Vec<u8>, NotThere> {
+    pub fn index_copy(&mut self) -> Result<Vec<u8>, SlotError> {
         let header = self.head.header.clone();
         let (head, index) = (header.payload_offset as usize, header.index_offset as usize);
-        let pump = &mut self.reader.pump;
-        let mut bytes = fetch::bytes(pump, &self.planned, 0, head)?;
-        Head::decode(&bytes, &self.reader.superblock, self.planned.slot, self.planned.sequence)
-            .map_err(Miss::Wrong)?;
-        bytes.extend(fetch::bytes(pump, &self.planned, index, index + header.index_bytes as usize)?);
+        let queue = &mut self.reader.queue;
+        let mut bytes = slot_lookup::bytes(queue, &self.planned, 0, head)?;
+        SlotHead::decode(&bytes, &self.reader.superblock, self.planned.slot, self.planned.sequence)
+            .map_err(LookupError::Defect)?;
+        bytes.extend(slot_lookup::bytes(queue, &self.planned, index, index + header.index_bytes as usize)?);
         for section in &self.head.summary.sections.clone() {
             let range = section.range();
             let part = bytes.get(head + range.start - index..head + range.end - index).unwrap_or_default();
             let checked = self.check(section, part);
-            checked.map_err(|why| NotThere::Damaged(format!("section at {}: {why}", section.offset)))?;
+            checked.map_err(|why| SlotError::Damaged(format!("section at {}: {why}", section.offset)))?;
         }
         Ok(image(&header, &bytes))
     }

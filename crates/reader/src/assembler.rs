@@ -1,4 +1,4 @@
-//! Elements out of fragments: collected over chunks and slots until the last one is there.
+//! Assembler of elements out of fragments, over chunks and slots.
 
 use super::item::Missing;
 use holdfast_base::{Age, MAX_ELEMENT, Ordinal, StreamId, Timestamp};
@@ -12,7 +12,7 @@ const MOST_OPEN: usize = 1024;
 
 /// An element of which not all fragments are there yet.
 #[derive(Clone, Debug)]
-pub(crate) struct Open {
+pub(crate) struct PartialElement {
     pub(crate) stream: StreamId,
     pub(crate) ordinal: Ordinal,
     /// Arrival of its first byte.
@@ -35,7 +35,7 @@ pub(crate) struct Open {
 
 /// What to do with a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum FragmentStep {
     /// Append its bytes to the open element with this index.
     Append(usize),
     /// It adds nothing; the open element with this index, if it is known, goes on without.
@@ -49,13 +49,13 @@ pub(crate) enum Step {
 /// All elements that are being collected.
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
-    open: Vec<Open>,
+    open: Vec<PartialElement>,
     /// Those that had to make room: to be reported.
-    evicted: Vec<Open>,
+    evicted: Vec<PartialElement>,
     bytes: usize,
 }
 
-impl Open {
+impl PartialElement {
     /// Begins with what a row says.
     pub(crate) fn begin(stream: StreamId, row: &Row) -> Self {
         let event = row.flags.has(Flags::EVENT).then_some(row.event);
@@ -109,27 +109,27 @@ impl Open {
 
 impl Assembler {
     /// Looks at a fragment.
-    pub(crate) fn step(&mut self, stream: StreamId, row: &Row) -> Step {
+    pub(crate) fn step(&mut self, stream: StreamId, row: &Row) -> FragmentStep {
         let found = self.open.iter().position(|open| open.ordinal == row.ordinal && open.stream == stream);
         let Some(at) = found else {
             if row.number != 0 {
-                return Step::Orphan;
+                return FragmentStep::Orphan;
             }
-            self.insert(Open::begin(stream, row));
-            return Step::Append(self.open.len() - 1);
+            self.insert(PartialElement::begin(stream, row));
+            return FragmentStep::Append(self.open.len() - 1);
         };
         let room = MOST.saturating_sub(self.bytes);
         let open = &mut self.open[at];
         if open.spoiled.is_some() {
             open.seen(row);
-            return Step::Skip(Some(at));
+            return FragmentStep::Skip(Some(at));
         }
         if row.number < open.next {
-            return Step::Skip(Some(at));
+            return FragmentStep::Skip(Some(at));
         }
         if !open.continues(row) {
             open.seen(row);
-            return Step::Hole(at);
+            return FragmentStep::Hole(at);
         }
         let why = if row.payload() > room {
             Some(Missing::Memory)
@@ -141,13 +141,13 @@ impl Assembler {
         if let Some(why) = why {
             open.seen(row);
             self.spoil(at, why);
-            return Step::Skip(Some(at));
+            return FragmentStep::Skip(Some(at));
         }
-        Step::Append(at)
+        FragmentStep::Append(at)
     }
 
     /// Takes an element in, such as one whose beginning was looked up.
-    pub(crate) fn insert(&mut self, open: Open) -> usize {
+    pub(crate) fn insert(&mut self, open: PartialElement) -> usize {
         if self.open.len() >= MOST_OPEN {
             self.spoil(0, Missing::Memory);
             let gone = self.open.remove(0);
@@ -159,7 +159,7 @@ impl Assembler {
     }
 
     /// The open element that [`Assembler::step`] named, to append to; [`Assembler::appended`] comes afterwards.
-    pub(crate) fn open(&mut self, at: usize) -> &mut Open {
+    pub(crate) fn open(&mut self, at: usize) -> &mut PartialElement {
         &mut self.open[at]
     }
 
@@ -182,14 +182,14 @@ impl Assembler {
     }
 
     /// Takes an element out that is over.
-    pub(crate) fn take(&mut self, at: usize) -> Open {
+    pub(crate) fn take(&mut self, at: usize) -> PartialElement {
         let open = self.open.swap_remove(at);
         self.bytes = self.bytes.saturating_sub(open.data.len() + open.meta.len());
         open
     }
 
     /// Takes out the element that a row aborts.
-    pub(crate) fn abort(&mut self, stream: StreamId, ordinal: Ordinal) -> Option<Open> {
+    pub(crate) fn abort(&mut self, stream: StreamId, ordinal: Ordinal) -> Option<PartialElement> {
         let at = self.open.iter().position(|open| open.ordinal == ordinal && open.stream == stream)?;
         Some(self.take(at))
     }
@@ -204,7 +204,7 @@ impl Assembler {
     }
 
     /// Ends the collection: what is left, by stream and ordinal.
-    pub(crate) fn finish(&mut self) -> Vec<Open> {
+    pub(crate) fn finish(&mut self) -> Vec<PartialElement> {
         self.bytes = 0;
         let mut left = std::mem::take(&mut self.open);
         left.append(&mut self.evicted);
@@ -227,17 +227,20 @@ mod tests {
         let mut assembler = Assembler::default();
         let stream = StreamId(1);
         let first = row(7, 0, 0, 3);
-        assert_eq!(assembler.step(stream, &first), Step::Append(0));
+        assert_eq!(assembler.step(stream, &first), FragmentStep::Append(0));
         assembler.open(0).data.extend_from_slice(b"abc");
         assembler.appended(0, &first, Age(5));
-        assert_eq!(assembler.step(stream, &row(7, 2, 6, 3)), Step::Hole(0));
+        assert_eq!(assembler.step(stream, &row(7, 2, 6, 3)), FragmentStep::Hole(0));
         for (stream, ordinals, spoiled) in
             [(2, 0..9, None), (1, 8..9, None), (1, 7..9, Some(Missing::Unfinished))]
         {
             assembler.cut_off(StreamId(stream), ordinals);
             assert_eq!((assembler.open(0).spoiled, assembler.open(0).age), (spoiled, Age(5)));
         }
-        assert_eq!((assembler.step(stream, &row(7, 1, 3, 3)), assembler.bytes), (Step::Skip(Some(0)), 0));
+        assert_eq!(
+            (assembler.step(stream, &row(7, 1, 3, 3)), assembler.bytes),
+            (FragmentStep::Skip(Some(0)), 0)
+        );
     }
 
     #[test]
@@ -245,7 +248,7 @@ mod tests {
         let mut assembler = Assembler::default();
         for (stream, number, bytes) in [(1, 0, b"ab"), (2, 0, b"xy"), (1, 1, b"cd"), (2, 1, b"zz")] {
             let row = row(0, number, u64::from(number) * 2, 2);
-            let Step::Append(at) = assembler.step(StreamId(stream), &row) else {
+            let FragmentStep::Append(at) = assembler.step(StreamId(stream), &row) else {
                 panic!("{stream} {number}")
             };
             assembler.open(at).data.extend_from_slice(bytes);
@@ -258,11 +261,11 @@ mod tests {
     #[test]
     fn a_fragment_without_a_beginning_is_an_orphan_and_a_repeated_one_is_skipped() {
         let mut assembler = Assembler::default();
-        assert_eq!(assembler.step(StreamId(0), &row(3, 1, 5, 5)), Step::Orphan);
+        assert_eq!(assembler.step(StreamId(0), &row(3, 1, 5, 5)), FragmentStep::Orphan);
         let first = row(3, 0, 0, 1);
-        assert_eq!(assembler.step(StreamId(0), &first), Step::Append(0));
+        assert_eq!(assembler.step(StreamId(0), &first), FragmentStep::Append(0));
         assembler.open(0).data.extend_from_slice(b"a");
         assembler.appended(0, &first, Age(0));
-        assert_eq!(assembler.step(StreamId(0), &first), Step::Skip(Some(0)));
+        assert_eq!(assembler.step(StreamId(0), &first), FragmentStep::Skip(Some(0)));
     }
 }

@@ -1,5 +1,4 @@
-//! The parts of a slot that tell what is in it: head, checks, chunk directory. Bytes in, values out; each is verified
-//! before it is believed.
+//! Head, checks and chunk directory of a slot, decoded and verified. Bytes in, values out.
 
 use super::item::Selection;
 use holdfast_base::{BLOCK, CHECK_BLOCK, Ordinal, Sequence, SlotNo, StreamId, Timestamp};
@@ -20,14 +19,14 @@ pub(crate) fn head_bytes(geometry: &Geometry) -> usize {
 
 /// Why a slot cannot be used as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wrong {
+pub(crate) enum SlotDefect {
     /// A check failed.
     Damaged(String),
     /// It holds another sequence.
-    Other(Sequence),
+    OtherSequence(Sequence),
 }
 
-impl From<FormatError> for Wrong {
+impl From<FormatError> for SlotDefect {
     fn from(error: FormatError) -> Self {
         Self::Damaged(error.to_string())
     }
@@ -35,42 +34,42 @@ impl From<FormatError> for Wrong {
 
 /// Header and summary.
 #[derive(Clone, Debug)]
-pub(crate) struct Head {
+pub(crate) struct SlotHead {
     pub(crate) header: PartHeader,
     pub(crate) summary: Summary,
 }
 
-impl Head {
+impl SlotHead {
     /// Reads the head of the slot that should hold `sequence` (at `slot`, where it has a place).
     pub(crate) fn decode(
         bytes: &[u8],
         superblock: &Superblock,
         slot: Option<SlotNo>,
         sequence: Sequence,
-    ) -> Result<Self, Wrong> {
+    ) -> Result<Self, SlotDefect> {
         let header = PartHeader::decode(bytes, &superblock.key, superblock.ring)?;
         if header.sequence != sequence {
-            return Err(Wrong::Other(header.sequence));
+            return Err(SlotDefect::OtherSequence(header.sequence));
         }
         if let Some(slot) = slot.filter(|slot| header.slot != *slot) {
-            return Err(Wrong::Damaged(format!(
+            return Err(SlotDefect::Damaged(format!(
                 "part header: it is that of slot {}, not {slot}",
                 header.slot
             )));
         }
         if header.bytes() as u64 > superblock.geometry.slot_bytes {
-            return Err(Wrong::Damaged("part header: it speaks of a larger slot".to_owned()));
+            return Err(SlotDefect::Damaged("part header: it speaks of a larger slot".to_owned()));
         }
         let end = BLOCK + header.summary_bytes as usize;
         let summary = bytes.get(BLOCK..end).ok_or_else(|| {
-            Wrong::Damaged(format!("summary: {} bytes are more than there can be", header.summary_bytes))
+            SlotDefect::Damaged(format!("summary: {} bytes are more than there can be", header.summary_bytes))
         })?;
         let summary = Summary::decode(&header, summary)?;
         Ok(Self { header, summary })
     }
 
     /// Where checks and directory are: one range, in whole blocks.
-    pub(crate) fn directory_range(&self) -> Result<Range<usize>, Wrong> {
+    pub(crate) fn directory_range(&self) -> Result<Range<usize>, SlotDefect> {
         let (checks, directory) =
             (self.section(SectionKind::PayloadChecks)?, self.section(SectionKind::ChunkDirectory)?);
         let start = checks.offset.min(directory.offset) as usize;
@@ -80,33 +79,33 @@ impl Head {
 
     /// The same with the chunks, where all that is little: they lie side by side, and to each a drive with a head would go
     /// by itself.
-    pub(crate) fn index_range(&self) -> Result<Range<usize>, Wrong> {
+    pub(crate) fn index_range(&self) -> Result<Range<usize>, SlotDefect> {
         let (directory, chunks) = (self.directory_range()?, self.section(SectionKind::Chunks)?.range());
         let start = directory.start.min(chunks.start / BLOCK * BLOCK);
         let all = start..directory.end.max(chunks.end.next_multiple_of(BLOCK));
         Ok(if all.len() <= TOGETHER { all } else { directory })
     }
 
-    pub(crate) fn section(&self, kind: SectionKind) -> Result<&Section, Wrong> {
-        let missing = || Wrong::Damaged("summary: a section is missing".to_owned());
+    pub(crate) fn section(&self, kind: SectionKind) -> Result<&Section, SlotDefect> {
+        let missing = || SlotDefect::Damaged("summary: a section is missing".to_owned());
         self.summary.section(kind).ok_or_else(missing)
     }
 
     /// Reads checks and directory; `bytes` begins at `start` in the slot.
-    pub(crate) fn index(&self, bytes: &[u8], start: usize) -> Result<Index, Wrong> {
+    pub(crate) fn index(&self, bytes: &[u8], start: usize) -> Result<SlotIndex, SlotDefect> {
         let part = |section: &Section| {
             let from = section.offset as usize;
             let range = from.wrapping_sub(start)..section.range().end.wrapping_sub(start);
-            bytes.get(range).ok_or_else(|| Wrong::Damaged("index: it reaches outside".to_owned()))
+            bytes.get(range).ok_or_else(|| SlotDefect::Damaged("index: it reaches outside".to_owned()))
         };
         let checks_section = self.section(SectionKind::PayloadChecks)?;
         let checks = part(checks_section)?;
         if crc32c(checks) != checks_section.crc {
-            return Err(Wrong::Damaged("payload checks: the checksum does not hold".to_owned()));
+            return Err(SlotDefect::Damaged("payload checks: the checksum does not hold".to_owned()));
         }
         let payload = self.header.payload_bytes as usize;
         if checks.len() != payload.div_ceil(CHECK_BLOCK) * 4 {
-            return Err(Wrong::Damaged(
+            return Err(SlotDefect::Damaged(
                 "payload checks: there are not as many as the payload needs".to_owned(),
             ));
         }
@@ -118,25 +117,25 @@ impl Head {
             u64::from(entry.offset) + u64::from(entry.bytes) > u64::from(chunks.bytes)
         };
         if directory.iter().any(outside) {
-            return Err(Wrong::Damaged("chunk directory: a chunk reaches outside".to_owned()));
+            return Err(SlotDefect::Damaged("chunk directory: a chunk reaches outside".to_owned()));
         }
         let covered =
             directory.last().map_or(0, |last| last.payload_offset as usize + last.payload_bytes as usize);
         if covered > payload {
-            return Err(Wrong::Damaged("chunk directory: it covers more than the payload".to_owned()));
+            return Err(SlotDefect::Damaged("chunk directory: it covers more than the payload".to_owned()));
         }
-        Ok(Index { checks: checks.to_vec(), directory })
+        Ok(SlotIndex { checks: checks.to_vec(), directory })
     }
 }
 
 /// Checks and directory.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Index {
+pub(crate) struct SlotIndex {
     pub(crate) checks: Vec<u8>,
     pub(crate) directory: Vec<DirectoryEntry>,
 }
 
-impl Index {
+impl SlotIndex {
     /// Verifies payload that begins at `start`, a multiple of a check block; adds what is damaged to `bad`.
     pub(crate) fn verify(&self, start: usize, bytes: &[u8], bad: &mut Vec<Range<usize>>) {
         for (number, block) in bytes.chunks(CHECK_BLOCK).enumerate() {
@@ -185,15 +184,15 @@ fn overlaps((first, last): (Timestamp, Timestamp), from: Timestamp, to: Timestam
 
 /// A slot's bounds: what a plan must know of it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Brief {
+pub(crate) struct SlotBounds {
     pub(crate) first: Option<Timestamp>,
     pub(crate) last: Option<Timestamp>,
     /// Least and greatest ordinal by stream, rising.
     pub(crate) ordinals: Vec<(StreamId, Ordinal, Ordinal)>,
 }
 
-impl Brief {
-    pub(crate) fn of(head: &Head) -> Self {
+impl SlotBounds {
+    pub(crate) fn of(head: &SlotHead) -> Self {
         let arrivals = || head.summary.entries.iter().filter_map(|entry| entry.arrivals);
         let ordinals = head
             .summary

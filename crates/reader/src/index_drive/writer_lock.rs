@@ -1,4 +1,4 @@
-//! Who may write copies: one process, as long as what it has locked is what is there.
+//! Writer lock of an index drive: one process at a time writes copies of a ring's indexes.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 /// This process's right to write copies of a ring's index, until it is dropped.
 #[derive(Debug)]
-pub struct Owner {
+pub struct WriterLock {
     /// It is locked.
     pub(super) file: File,
     /// Where the file system of a folder is mounted.
     pub(super) mount: Option<PathBuf>,
 }
 
-impl Owner {
+impl WriterLock {
     /// Whether the file at a path is the one that is locked.
     pub(super) fn is(&self, path: &Path) -> bool {
         let known = self.file.metadata().and_then(|ours| Ok((ours, fs::metadata(path)?)));

@@ -1,6 +1,6 @@
-//! Reads under way, by tag: those that came early are kept until they are asked for. What will be read next can be asked for ahead.
+//! Queue of outstanding reads, by tag. It keeps early answers until their turn, and takes requests ahead of use.
 
-use super::access::{Access, Got, Want};
+use super::access::{Access, ReadOutcome, ReadRequest};
 use super::live::{AHEAD, MOST_AHEAD};
 use holdfast_base::Sequence;
 use holdfast_media::Buffer;
@@ -9,27 +9,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// An access and what it owes us.
 #[derive(Debug)]
-pub(crate) struct Pump {
+pub(crate) struct ReadQueue {
     pub(crate) access: Access,
     next: u64,
     /// Bytes that were asked for.
     pub(crate) asked: u64,
     under_way: usize,
-    ready: BTreeMap<u64, Got>,
+    ready: BTreeMap<u64, ReadOutcome>,
     /// Asked for, and not wanted any more.
     forgotten: BTreeSet<u64>,
     /// Asked for before anybody wanted it.
-    ahead: Vec<(Want, u64)>,
+    ahead: Vec<(ReadRequest, u64)>,
 }
 
-impl Pump {
+impl ReadQueue {
     pub(crate) fn new(access: Access) -> Self {
         let (ready, forgotten) = (BTreeMap::new(), BTreeSet::new());
         Self { access, next: 0, asked: 0, under_way: 0, ready, forgotten, ahead: Vec::new() }
     }
 
     /// Asks for a piece; its tag is what to ask for later.
-    pub(crate) fn submit(&mut self, want: Want) -> Result<u64, LinkError> {
+    pub(crate) fn submit(&mut self, want: ReadRequest) -> Result<u64, LinkError> {
         match self.ahead.iter().position(|(ahead, _)| *ahead == want) {
             Some(at) => Ok(self.ahead.swap_remove(at).1),
             None => self.ask(want),
@@ -37,7 +37,7 @@ impl Pump {
     }
 
     /// Asks for a piece that is wanted later, once; `false`: enough has been asked for ahead.
-    pub(crate) fn ahead(&mut self, want: Want) -> Result<bool, LinkError> {
+    pub(crate) fn ahead(&mut self, want: ReadRequest) -> Result<bool, LinkError> {
         self.poll()?;
         if self.ahead.iter().any(|(ahead, _)| *ahead == want) {
             return Ok(true);
@@ -59,7 +59,7 @@ impl Pump {
         }
     }
 
-    fn ask(&mut self, want: Want) -> Result<u64, LinkError> {
+    fn ask(&mut self, want: ReadRequest) -> Result<u64, LinkError> {
         let tag = self.next;
         self.next += 1;
         self.asked += want.len as u64;
@@ -85,7 +85,7 @@ impl Pump {
         self.under_way -= 1;
         if !self.forgotten.remove(&tag) {
             self.ready.insert(tag, got);
-        } else if let Got::Bytes(buffer) = got {
+        } else if let ReadOutcome::Bytes(buffer) = got {
             self.give(buffer);
         }
         Ok(true)
@@ -107,7 +107,7 @@ impl Pump {
     /// Drops an answer that is not wanted any more, now or when it comes.
     pub(crate) fn forget(&mut self, tag: u64) {
         match self.ready.remove(&tag) {
-            Some(Got::Bytes(buffer)) => self.give(buffer),
+            Some(ReadOutcome::Bytes(buffer)) => self.give(buffer),
             Some(_) => {}
             None => {
                 self.forgotten.insert(tag);
@@ -116,7 +116,7 @@ impl Pump {
     }
 
     /// Waits for the answer.
-    pub(crate) fn wait(&mut self, tag: u64) -> Result<Got, LinkError> {
+    pub(crate) fn wait(&mut self, tag: u64) -> Result<ReadOutcome, LinkError> {
         loop {
             if let Some(got) = self.ready.remove(&tag) {
                 return Ok(got);
@@ -126,7 +126,7 @@ impl Pump {
     }
 
     /// Asks for a piece and waits for it.
-    pub(crate) fn fetch(&mut self, want: Want) -> Result<Got, LinkError> {
+    pub(crate) fn fetch(&mut self, want: ReadRequest) -> Result<ReadOutcome, LinkError> {
         let tag = self.submit(want)?;
         self.wait(tag)
     }
@@ -143,7 +143,7 @@ impl Pump {
             self.one(true)?;
         }
         while let Some((_, got)) = self.ready.pop_first() {
-            if let Got::Bytes(buffer) = got {
+            if let ReadOutcome::Bytes(buffer) = got {
                 self.give(buffer);
             }
         }
