@@ -20,7 +20,8 @@ fn comments(text: &str) -> Vec<Comment<'_>> {
     let mut before = None;
     for (number, line) in text.lines().enumerate() {
         let line = line.trim_start();
-        let mark = ["///", "//!"].into_iter().find(|mark| line.starts_with(mark) && !line.starts_with("////"));
+        let mark =
+            ["///", "//!"].into_iter().find(|mark| line.starts_with(mark) && !line.starts_with("////"));
         if let Some(mark) = mark {
             let content = line[mark.len()..].trim();
             match all.last_mut().filter(|_| before == Some(mark)) {
@@ -81,14 +82,23 @@ mod tests {
         for word in CLAUSE_WORDS {
             assert_eq!(lines(clause_openings, &format!("//! {word} it is.\n")), [1], "{word}");
         }
-        assert_eq!(lines(clause_openings, "/// Size.\n///\n/// What it is.\nfn a() {\n    /// Of it.\n"), [3, 5]);
+        assert_eq!(
+            lines(clause_openings, "/// Size.\n///\n/// What it is.\nfn a() {\n    /// Of it.\n"),
+            [3, 5]
+        );
         assert_eq!(lines(clause_openings, "/// Size. Of all\n/// What there is.\n// What it is.\n"), [0; 0]);
-        assert_eq!(lines(clause_openings, "/// However it is.\n/// Offsets.\nlet a = \"/// What\";\n"), [0; 0]);
+        assert_eq!(
+            lines(clause_openings, "/// However it is.\n/// Offsets.\nlet a = \"/// What\";\n"),
+            [0; 0]
+        );
     }
 
     #[test]
     fn a_comment_that_only_repeats_a_name_is_found() {
-        assert_eq!(lines(short_comments, "/// The size.\nsize: u64,\n/// A – B.\n//! Two words.\n"), [1, 3, 4]);
+        assert_eq!(
+            lines(short_comments, "/// The size.\nsize: u64,\n/// A – B.\n//! Two words.\n"),
+            [1, 3, 4]
+        );
         assert_eq!(lines(short_comments, "/// Bytes of\n/// a slot.\n// Bytes.\n//// Bytes.\n"), [0; 0]);
     }
 }

@@ -2,6 +2,9 @@
 
 use crate::{File, Finding, Tree};
 
+/// Characters of a line of prose: past this it is a paragraph that nobody can compare with its next version.
+const MOST_CHARACTERS: usize = 200;
+
 /// Folders at the top by which a name in backticks is known to be a path of this repository.
 const TOP: [&str; 9] = [".cargo", ".ci", "bench", "crates", "docs", "examples", "fuzz", "scripts", "xtask"];
 
@@ -108,6 +111,21 @@ pub(crate) fn make_targets_exist(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// No line of a document is too long, but for tables and fences.
+pub(crate) fn long_lines(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for document in tree.files.iter().filter(|file| file.is("md")) {
+        for (line, text, fenced) in lines(&document.text) {
+            let (count, table) = (text.chars().count(), text.trim_start().starts_with('|'));
+            if count > MOST_CHARACTERS && !fenced && !table {
+                let what = format!("{count} characters, over {MOST_CHARACTERS}: break the line");
+                findings.push(Finding::new(&document.path, line, what));
+            }
+        }
+    }
+    findings
+}
+
 /// Lines with their numbers, and whether they stand in a fence.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str, bool)> {
     let mut fenced = false;
@@ -187,6 +205,14 @@ mod tests {
         for top in tops.filter(|top| !top.starts_with('.')) {
             assert!(TOP.contains(&top), "{top} is not listed");
         }
+    }
+
+    #[test]
+    fn a_line_of_prose_that_is_too_long_is_found() {
+        let (most, long) = ("x".repeat(MOST_CHARACTERS), "x".repeat(MOST_CHARACTERS + 1));
+        let text = format!("{most}\n{long}\n| {long} |\n```\n{long}\n```\n  {most}\n");
+        let found = long_lines(&Tree::of(&[("crates/a/README.md", &text), ("a.rs", &long)]));
+        assert_eq!(found.iter().map(|finding| finding.line).collect::<Vec<_>>(), [2, 7]);
     }
 
     #[test]

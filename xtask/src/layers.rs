@@ -1,4 +1,5 @@
-//! Who may know whom: the floors of the house as a table, and what the recorder may never depend on.
+//! Layers of the workspace: a table of the crates that each crate may depend on, the packages that the recorder may
+//! never depend on, and the number of test executables.
 //!
 //! Development dependencies are free: tests may look anywhere.
 
@@ -30,7 +31,7 @@ const FLOORS: [(&str, &[&str]); 16] = [
     ("bench", &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader"]),
 ];
 
-/// What would bring a runtime, a framework or a service into the recorder. A final `*` stands for any ending.
+/// Packages that would bring a runtime, a framework or a service into the recorder. A final `*` stands for any ending.
 const NOT_IN_THE_RECORDER: [&str; 33] = [
     "tokio*",
     "async-std",
@@ -73,6 +74,9 @@ fn forbidden(name: &str) -> bool {
         None => name == *pattern,
     })
 }
+
+/// Test executables of the workspace at most: linking each takes seconds, and every build links all.
+const MOST_TEST_PROGRAMS: usize = 40;
 
 /// The packages of `cargo metadata` and what each needs at run time.
 struct Graph<'a> {
@@ -169,6 +173,22 @@ pub(crate) fn recorder_tree(metadata: &Value) -> Vec<Finding> {
     findings
 }
 
+/// The workspace builds no more test executables than a build has time for.
+pub(crate) fn test_programs(metadata: &Value) -> Vec<Finding> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let members = list(&metadata["workspace_members"]);
+    let own = list(&metadata["packages"]).into_iter().filter(|package| members.contains(&package["id"]));
+    let targets = own.flat_map(|package| list(&package["targets"]));
+    let built = |target: &Value| target["test"] == true && target["kind"][0] != "custom-build";
+    let count = targets.filter(built).count();
+    let what = || {
+        format!(
+            "{count} test executables, over {MOST_TEST_PROGRAMS}: make one of several, or set `test = false`"
+        )
+    };
+    (count > MOST_TEST_PROGRAMS).then(|| Finding::new("Cargo.toml", 0, what())).into_iter().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,6 +226,25 @@ mod tests {
         assert_eq!(edges(&metadata(&[("holdfast-cli", "holdfast-recorder", None)])).len(), 1);
         assert_eq!(edges(&metadata(&[("holdfast-ring", "holdfast-sim", None)])).len(), 1);
         assert_eq!(edges(&metadata(&[("holdfast-attic", "thiserror", None)])).len(), 1);
+    }
+
+    #[test]
+    fn too_many_test_executables_are_found() {
+        let package = |id: &str, count: usize| {
+            let target = json!({ "kind": ["lib"], "test": true });
+            let other = [
+                json!({ "kind": ["bin"], "test": false }),
+                json!({ "kind": ["custom-build"], "test": true }),
+            ];
+            let targets = [vec![target; count], other.to_vec()].concat();
+            json!({ "id": id, "targets": targets })
+        };
+        let workspace = |count: usize| {
+            let packages = [package("a", 1), package("b", count - 1), package("other", 9)];
+            json!({ "workspace_members": ["a", "b"], "packages": packages })
+        };
+        assert_eq!(test_programs(&workspace(MOST_TEST_PROGRAMS)), []);
+        assert_eq!(test_programs(&workspace(MOST_TEST_PROGRAMS + 1)).len(), 1);
     }
 
     #[test]

@@ -5,8 +5,10 @@
 #![forbid(unsafe_code)]
 
 mod code;
+mod comments;
 mod docs;
 mod layers;
+mod ratchet;
 mod source;
 mod tree;
 mod words;
@@ -16,6 +18,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+pub use ratchet::lower;
 pub use tree::{File, Tree};
 
 /// A place where a rule is broken, and what to do about it.
@@ -25,7 +28,7 @@ pub struct Finding {
     pub path: String,
     /// Line, from 1; 0 for the file as a whole.
     pub line: usize,
-    /// What is wrong.
+    /// The fault, and what to do about it.
     pub what: String,
 }
 
@@ -51,15 +54,26 @@ pub fn root() -> PathBuf {
     own.parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
-/// Every rule on the repository at `root`.
-pub fn tidy(root: &Path) -> io::Result<Vec<Finding>> {
+/// The result of checking a repository.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// The places to mend, sorted.
+    pub findings: Vec<Finding>,
+    /// Hints that ask for nothing: numbers of the ratchet that can be lowered.
+    pub notes: Vec<String>,
+}
+
+/// Checks the repository at `root` against every rule.
+pub fn tidy(root: &Path) -> io::Result<Verdict> {
     let tree = Tree::load(root)?;
     let metadata = metadata(root)?;
+    let (counted, notes) = ratchet::check(&tree);
     let mut findings = [
         docs::paths_exist(&tree),
         docs::make_targets_exist(&tree),
         layers::edges(&metadata),
         layers::recorder_tree(&metadata),
+        layers::test_programs(&metadata),
         source::headers(&tree),
         source::unsafe_is_walled_in(&tree),
         source::roots_forbid_unsafe(&tree),
@@ -69,11 +83,13 @@ pub fn tidy(root: &Path) -> io::Result<Vec<Finding>> {
     ]
     .concat();
     findings.sort();
-    Ok(findings)
+    // In the order in which the ratchet tells them: first the number, then the places.
+    findings.extend(counted);
+    Ok(Verdict { findings, notes })
 }
 
-/// What cargo knows of the workspace, for this machine's platform. The network is asked only for packages that the
-/// build has not fetched: cargo wants the manifests of all, also of those that only other builds use.
+/// The output of `cargo metadata` for this machine's platform. Cargo asks the network only for packages that the
+/// build has not fetched: it wants the manifests of all, also of those that only other builds use.
 fn metadata(root: &Path) -> io::Result<serde_json::Value> {
     let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -101,7 +117,8 @@ fn metadata(root: &Path) -> io::Result<serde_json::Value> {
 mod tests {
     #[test]
     fn the_house_is_tidy() {
-        let findings = super::tidy(&super::root()).unwrap();
+        let super::Verdict { findings, notes } = super::tidy(&super::root()).unwrap();
+        println!("{}", notes.join("\n"));
         let list: Vec<String> = findings.iter().map(ToString::to_string).collect();
         assert!(list.is_empty(), "\n{}\n", list.join("\n"));
     }

@@ -1,26 +1,29 @@
-//! `cargo xtask CHORE`. What a chore does is in the library; here are only the arguments and the exit code.
+//! The program behind `cargo xtask CHORE`: arguments and exit codes. The chores themselves are in the library.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
+use xtask::{lower, root, tidy};
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() != Some("tidy") {
-        eprintln!("usage: cargo xtask tidy");
-        return ExitCode::from(2);
-    }
-    match xtask::tidy(&xtask::root()) {
-        Ok(findings) if findings.is_empty() => {
-            println!("tidy: nothing found");
-            ExitCode::SUCCESS
+    let done = match std::env::args().nth(1).as_deref() {
+        Some("tidy") => tidy(&root()).map(|verdict| {
+            verdict.notes.iter().for_each(|note| println!("{note}"));
+            verdict.findings.iter().for_each(|finding| eprintln!("{finding}"));
+            verdict.findings.is_empty()
+        }),
+        Some("ratchet") => lower(&root()).map(|()| true),
+        _ => {
+            eprintln!(
+                "usage: cargo xtask tidy     check the house rules\n       cargo xtask ratchet  lower the numbers in xtask/ratchet.toml"
+            );
+            return ExitCode::from(2);
         }
-        Ok(findings) => {
-            for finding in findings {
-                eprintln!("{finding}");
-            }
-            ExitCode::FAILURE
-        }
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("tidy: {error}");
+            eprintln!("xtask: {error}");
             ExitCode::FAILURE
         }
     }

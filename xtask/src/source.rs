@@ -2,7 +2,7 @@
 
 use crate::{Finding, Tree, code};
 
-/// Where `unsafe` may stand: the rings of `io_uring`, of packets, and the shared memory.
+/// Paths where `unsafe` may stand: the rings of `io_uring`, of packets, and the shared memory.
 const UNSAFE: [&str; 3] =
     ["crates/media/", "crates/ingest/src/packet/af_packet", "crates/protocol/src/shared"];
 

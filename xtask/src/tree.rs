@@ -7,17 +7,17 @@ use std::path::Path;
 /// Folders that hold what was built, found or downloaded, not written.
 const NOT_OURS: [&str; 7] = [".git", "target", "corpus", "artifacts", "node_modules", "__pycache__", "venv"];
 
-/// One text file.
+/// A text file of the repository.
 #[derive(Clone, Debug)]
 pub struct File {
     /// From the root, with `/` between folders.
     pub path: String,
-    /// What it says.
+    /// The contents of the file.
     pub text: String,
 }
 
 impl File {
-    /// Ends in `.EXTENSION`?
+    /// True if the path ends in `.EXTENSION`.
     pub fn is(&self, extension: &str) -> bool {
         self.path.strip_suffix(extension).is_some_and(|stem| stem.ends_with('.'))
     }
@@ -26,7 +26,7 @@ impl File {
 /// All of the repository: its text files with their contents, and the names of everything.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
-    /// Text files, by path.
+    /// Text files, sorted by path.
     pub files: Vec<File>,
     /// Every file and folder, texts or not.
     pub names: Vec<String>,
