@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Each crate of the workspace and the crates of the workspace that it may know. A new crate gets its row here.
-const FLOORS: [(&str, &[&str]); 16] = [
+const FLOORS: [(&str, &[&str]); 17] = [
     ("base", &[]),
     ("format", &["base"]),
     ("attributes", &["base", "format"]),
@@ -19,10 +19,26 @@ const FLOORS: [(&str, &[&str]); 16] = [
     ("reader", &["base", "format", "attributes", "media", "ring", "protocol"]),
     ("query", &["base", "format", "attributes", "media", "ring", "protocol", "reader"]),
     ("export", &["base", "format", "attributes", "ring", "ingest", "reader"]),
+    (
+        "client",
+        &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader", "query", "export"],
+    ),
     ("recorder", &["base", "format", "attributes", "media", "ring", "ingest", "protocol"]),
     (
         "cli",
-        &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader", "query", "export"],
+        &[
+            "base",
+            "format",
+            "attributes",
+            "media",
+            "ring",
+            "ingest",
+            "protocol",
+            "reader",
+            "query",
+            "export",
+            "client",
+        ],
     ),
     ("sim", &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader"]),
     // The emulated drive as a file: beside the product, which never knows it.

@@ -1,7 +1,7 @@
 //! A file of acts: a JSON line for each that a ring's audit log has had, each once. The log keeps the newest, the file all.
 
-use crate::show::ActShown;
 use holdfast_base::failure::{Failure, Result};
+use holdfast_client::json::Act;
 use holdfast_ring::{ActKind, ActNumbers, ActStatus, StreamStatus};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
@@ -85,7 +85,7 @@ impl ActsFile {
             own.sort_by_key(|act| act.number);
             let known = number(last.as_ref());
             let shown = |act: &ActStatus| {
-                serde_json::to_value(ActShown::new(act, streams))
+                serde_json::to_value(Act::new(act, streams))
                     .map_err(|error| failed(&self.path, &error.into()))
             };
             let is_other = !self.seen
@@ -103,7 +103,7 @@ impl ActsFile {
                 added.dropped += act.number - next;
                 added.acts += 1;
                 next = act.number + 1;
-                serde_json::to_writer(&mut lines, &ActShown::new(act, streams))
+                serde_json::to_writer(&mut lines, &Act::new(act, streams))
                     .map_err(|error| failed(&self.path, &error.into()))?;
                 lines.push(b'\n');
                 *last = Some(shown(act)?);

@@ -1,10 +1,11 @@
 //! What a ring promises, as its superblock has it, in words and in JSON; and why it does not hold yet, or not here.
 
-use crate::out::counted;
 use crate::plan::answer::AttributesShown;
 use crate::plan::{Admitted, Ask, FLUSH, Packs, text};
-use crate::{show, times};
+use holdfast_base::counted;
 use holdfast_base::{ByteSize, Rate, Timestamp};
+use holdfast_client::json;
+use holdfast_client::times;
 use holdfast_format::{Superblock, Terms};
 use holdfast_media::Footing;
 use holdfast_protocol::wire::Status;
@@ -33,7 +34,7 @@ pub(crate) struct Shown {
     buffers: u32,
     memory_bytes: u64,
     region_bytes: u64,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     measured_at: Timestamp,
     /// `None` when it would not be admitted any more.
     #[serde(flatten)]

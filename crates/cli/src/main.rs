@@ -4,17 +4,11 @@
 
 mod acts_file;
 mod args;
-mod because;
 mod commands;
-mod complaint;
-mod config;
-mod exports;
 mod finding;
 mod guarantee;
 mod identity;
-mod index;
-mod losses;
-mod orders;
+mod interruption;
 mod out;
 mod packer_rate;
 mod picture;
@@ -23,24 +17,14 @@ mod profile_file;
 mod progress;
 mod prometheus;
 mod prove;
-mod question;
-mod range;
-#[cfg(test)]
-mod sample;
-mod schema_file;
-mod session;
-mod show;
-mod sql;
 mod subject;
-mod times;
 mod watch;
 
 use clap::Parser;
 use clap::error::ErrorKind;
 use holdfast_base::failure::Failure;
-use out::Out;
+use out::{Out, say};
 use serde::Serialize;
-use std::io::{self, Write};
 use std::panic;
 use std::process::ExitCode;
 
@@ -62,7 +46,7 @@ fn main() -> ExitCode {
 }
 
 fn command() -> ExitCode {
-    let cli = match args::Cli::try_parse() {
+    let cli = match commands::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return not_understood(&error),
     };
@@ -106,9 +90,4 @@ fn tell(failure: &Failure, json: bool) {
         let shown = FailureShown { error: failure.to_string(), exit: failure.number() };
         let _ = Out::stdout(true).last(&shown);
     }
-}
-
-/// The one way in which anything is complained about.
-fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "holdfast: {text}");
 }

@@ -1,7 +1,8 @@
 //! What commands say: to people in aligned columns, to programs as JSON, one object a line.
 
 use holdfast_base::failure::{Failure, Kind, Result, reason};
-pub(crate) use holdfast_base::{clean, counted, grouped};
+use holdfast_client::Notices;
+use holdfast_client::table::Table;
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -68,71 +69,13 @@ pub(crate) fn broken(error: &io::Error) -> Failure {
     Failure::failed(format_args!("cannot write: {}", reason(error))).at("standard output")
 }
 
-/// Which side a column leans to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// Texts.
-    Left,
-    /// Numbers.
-    Right,
+/// Notices of the libraries, on standard error.
+pub(crate) fn notices() -> Notices {
+    Notices::new(say)
 }
 
-/// Rows of cells that stand below each other.
-#[derive(Debug)]
-pub(crate) struct Table {
-    columns: Vec<(&'static str, Side)>,
-    rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    /// A table with these columns.
-    pub(crate) fn new(columns: &[(&'static str, Side)]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new() }
-    }
-
-    /// Adds a row.
-    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().map(|cell| clean(&cell)).collect());
-    }
-}
-
-impl fmt::Display for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let width = |at: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count());
-            cells.chain(std::iter::once(self.columns[at].0.chars().count())).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
-        let heads: Vec<String> = self.columns.iter().map(|(name, _)| (*name).to_owned()).collect();
-        for row in std::iter::once(&heads).chain(&self.rows) {
-            let cells = row.iter().zip(&self.columns).zip(&widths);
-            let line: Vec<String> = cells
-                .map(|((cell, (_, side)), width)| match side {
-                    Side::Left => format!("{cell:<width$}"),
-                    Side::Right => format!("{cell:>width$}"),
-                })
-                .collect();
-            writeln!(f, "{}", line.join("  ").trim_end())?;
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tables_stand_in_columns_and_do_not_move_the_cursor() {
-        let mut table =
-            Table::new(&[("stream", Side::Left), ("elements", Side::Right), ("note", Side::Left)]);
-        table.row(["eth0".to_owned(), grouped(1_234_567), "a".to_owned()]);
-        table.row(["\u{1b}[2Jü".to_owned(), grouped(7), String::new()]);
-        assert_eq!(
-            table.to_string(),
-            "stream       elements  note\n\
-             eth0        1 234 567  a\n\
-             \\u{1b}[2Jü          7\n"
-        );
-    }
+/// Prints a notice or a complaint on standard error.
+pub(crate) fn say(text: &str) {
+    // Whoever does not listen misses nothing else.
+    let _ = writeln!(io::stderr(), "holdfast: {text}");
 }

@@ -13,6 +13,7 @@ mod model;
 mod observe;
 mod op;
 mod recorder;
+pub mod samples;
 mod shrink;
 mod sparse;
 mod view;

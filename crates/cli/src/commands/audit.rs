@@ -1,12 +1,17 @@
 //! `holdfast audit`: what was done with data, by whom and why.
 
 use crate::acts_file::{ActsFile, Added};
-use crate::out::{Out, Side, Table, clean, counted};
-use crate::session::{self, RingArg, link, stream_name};
-use crate::show::{self, ActShown};
-use crate::times::{self, When};
+use crate::args::RingArg;
+use crate::interruption::interruption;
+use crate::out::Out;
 use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{HoldId, Timestamp};
+use holdfast_base::{clean, counted};
+use holdfast_client::json::Act;
+use holdfast_client::session::{self, link, stream_name};
+use holdfast_client::table::{Side, Table};
+use holdfast_client::times::{self, When};
+use holdfast_client::words::{self};
 use holdfast_protocol::LinkError;
 use holdfast_reader::RingReader;
 use holdfast_ring::{ActNumbers, ActStatus, StreamStatus};
@@ -66,7 +71,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     acts.sort_by_key(|act| act.at);
     if out.is_json() {
         for act in &acts {
-            out.object(&ActShown::new(act, &streams))?;
+            out.object(&Act::new(act, &streams))?;
         }
         out.object(&Dropped { dropped_purges: dropped.purges, dropped_acts: dropped.others })?;
     } else {
@@ -93,7 +98,7 @@ struct Appended {
 
 /// Adds to a file what is not in it yet; with `follow` also what comes, until it is interrupted.
 fn append(file: &Path, follow: bool, place: &Path, mut reader: RingReader, out: &mut Out) -> Result<()> {
-    let end = session::interruption()?;
+    let end = interruption()?;
     let ending = || end.load(Ordering::Relaxed);
     let mut file = ActsFile::open(file)?;
     let (mut all, mut trouble) = (Added::default(), String::new());
@@ -195,10 +200,10 @@ fn table(acts: &[ActStatus], streams: &[StreamStatus]) -> Table {
     for act in acts {
         table.row([
             times::to_the_second(act.at),
-            show::act(act.kind).to_owned(),
+            words::act(act.kind).to_owned(),
             act.hold.map_or_else(String::new, |HoldId(id)| id.to_string()),
             act.stream.map_or_else(|| "all".to_owned(), |stream| stream_name(streams, stream)),
-            show::range(&act.range),
+            words::range(&act.range),
             clean(&act.owner),
             clean(&act.reason),
         ]);

@@ -1,12 +1,14 @@
 //! `holdfast check`: every byte of every slot against its checksums; and a lost superblock rebuilt.
 
+use crate::args::RingArg;
 use crate::guarantee;
-use crate::orders;
-use crate::out::{Out, clean, counted, grouped};
+use crate::out::Out;
 use crate::progress;
-use crate::session::{RingArg, link};
 use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo};
+use holdfast_base::{clean, counted, grouped};
+use holdfast_client::orders;
+use holdfast_client::session::link;
 use holdfast_format::{PartHeader, Superblock};
 use holdfast_media::{Access, Device, PlainDisk};
 use holdfast_protocol::wire::Purpose;
@@ -63,7 +65,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     }
     let mut check = Check { out, tally: Tally::default(), elements: None };
     check.superblocks(&path)?;
-    let mut reader = crate::session::open(&path)?;
+    let mut reader = holdfast_client::session::open(&path)?;
     let status = reader.status().map_err(|error| link(&error))?;
     let holds = status.ring.holds;
     let guarantee = guarantee::seen(&path, reader.superblock(), &status);
@@ -256,7 +258,7 @@ impl Check<'_> {
                 // A recorder that started meanwhile overwrites slots: that is no damage.
                 if orders::recorder(path)?.is_some() {
                     bar.finish_and_clear();
-                    *reader = crate::session::open(path)?;
+                    *reader = holdfast_client::session::open(path)?;
                     return self.through_recorder(reader);
                 }
                 self.damage(Some(&bar), Some(slot), &wrong)?;

@@ -1,13 +1,15 @@
 //! `holdfast format`: make a ring on a device or in a file.
 
 use super::plan::MoreArgs;
-use crate::config;
+use crate::guarantee;
+use crate::identity;
 use crate::out::Out;
 use crate::plan::promise::{Kept, Promise};
 use crate::progress;
-use crate::{guarantee, identity, session};
-use holdfast_base::failure::{Failure, Result, reason};
-use holdfast_base::{BLOCK, ByteSize, Rate, RingId};
+use holdfast_base::failure::{Failure, Result};
+use holdfast_base::{BLOCK, ByteSize, Rate};
+use holdfast_client::config;
+use holdfast_client::{random, session};
 use holdfast_export::AtomicFile;
 use holdfast_format::{Geometry, Key, Name, Terms};
 use holdfast_media::{
@@ -17,7 +19,7 @@ use holdfast_ring::{NewRing, Shape, create, least_named, too_small_to_hold};
 use rustix::fs::FileType;
 use serde::Serialize;
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -104,7 +106,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let nothing = too_small_to_hold(&layout.geometry, layout.buffers, layout.named);
     warnings.extend(nothing.map(|nothing| nothing.to_string()));
     let mut disk = RealDisk::new(device, &[], 1);
-    let plain = NewRing::plain(random_id()?, Key(random()?), &name, layout.geometry);
+    let plain = NewRing::plain(random::ring_id()?, Key(random::bytes()?), &name, layout.geometry);
     let new = NewRing { prefilled: filled, terms: layout.terms, ..plain };
     let made = create(&mut disk, new, session::now())
         .map_err(|error| Failure::failed(format_args!("cannot make the ring: {error}")).at_path(path))?;
@@ -387,22 +389,4 @@ fn refused(what: &str, path: &Path) -> Failure {
     Failure::failed(format_args!("there is {what} already"))
         .at_path(path)
         .advice("choose another path, or say --force to destroy it")
-}
-
-pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    let source = Path::new("/dev/urandom");
-    let read = File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
-    read.map_err(|error| {
-        Failure::failed(format_args!("no random numbers: {}", reason(&error))).at_path(source)
-    })?;
-    Ok(bytes)
-}
-
-/// A random UUID (version 4).
-pub(crate) fn random_id() -> Result<RingId> {
-    let mut id: [u8; 16] = random()?;
-    id[6] = id[6] & 0x0f | 0x40;
-    id[8] = id[8] & 0x3f | 0x80;
-    Ok(RingId(id))
 }

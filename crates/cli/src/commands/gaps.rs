@@ -1,12 +1,16 @@
 //! `holdfast gaps`: every loss that the ring still knows of, with its cause.
 
-use crate::out::{Out, Side, Table, counted, grouped};
-use crate::range::RangeArgs;
-use crate::session::{self, RingArg, link, stream_name};
-use crate::show::{self, GapShown};
-use crate::times;
+use crate::args::RangeArgs;
+use crate::args::RingArg;
+use crate::out::Out;
 use holdfast_base::ByteSize;
 use holdfast_base::failure::{Failure, Kind, Result};
+use holdfast_base::{counted, grouped};
+use holdfast_client::json::Gap;
+use holdfast_client::session::{self, link, stream_name};
+use holdfast_client::table::{Side, Table};
+use holdfast_client::times;
+use holdfast_client::words::{self};
 use holdfast_reader::{Item, Loss, LossMerger};
 use serde::Serialize;
 use std::ops::ControlFlow;
@@ -39,7 +43,7 @@ struct CutOff {
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (path, mut reader) = args.ring.open()?;
     let streams = reader.streams().map_err(|error| link(&error))?;
-    let selection = session::selection(&streams, &args.streams, &args.range)?;
+    let selection = session::selection(&streams, &args.streams, &args.range.options())?;
     let mut table = Table::new(&[
         ("stream", Side::Left),
         ("ordinals", Side::Left),
@@ -54,7 +58,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         found += 1;
         let name = stream_name(&streams, stream);
         if out.is_json() {
-            return out.object(&GapShown::new(&name, ordinal.0, &gap));
+            return out.object(&Gap::new(&name, ordinal.0, &gap));
         }
         let unknown = || "unknown".to_owned();
         table.row([
@@ -64,7 +68,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             gap.bytes.map_or_else(unknown, |bytes| ByteSize(bytes).to_string()),
             times::to_the_milli(gap.first),
             times::spoken(gap.last.since(gap.first)),
-            show::cause_in_words(gap.cause).to_owned(),
+            words::cause_in_words(gap.cause).to_owned(),
         ]);
         Ok(())
     };

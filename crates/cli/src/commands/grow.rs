@@ -1,11 +1,12 @@
 //! `holdfast grow`: more room for a ring, without losing what it holds.
 
-use crate::orders;
-use crate::out::{Out, counted};
+use crate::args::RingArg;
+use crate::out::{Out, notices};
 use crate::progress;
-use crate::session::RingArg;
+use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{BLOCK, ByteSize};
+use holdfast_client::orders;
 use holdfast_format::Geometry;
 use holdfast_media::{Prefill, extend_file};
 use holdfast_ring::{Order, Outcome};
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     extend_file(&path, bytes, prefill)
         .map_err(|error| Failure::failed(format_args!("cannot extend the ring: {error}")))?;
     bar.finish_and_clear();
-    let outcome = orders::give(&path, &Order::Grow(ByteSize(bytes)))?;
+    let outcome = orders::give(&path, &Order::Grow(ByteSize(bytes)), &notices())?;
     let Outcome::Grown { slots } = outcome else { return Err(orders::unexpected(&outcome)) };
     if out.is_json() {
         return out.object(&Shown { lane_bytes: bytes, slots, slots_before: before.slots, prefilled });

@@ -1,13 +1,18 @@
 //! `holdfast hold`: keep a range from expiring.
 
+use crate::args::RangeArgs;
+use crate::args::RingArg;
 use crate::finding::{self, Asked, FindArgs};
-use crate::out::{Out, counted};
-use crate::range::RangeArgs;
-use crate::session::{self, RingArg, link};
-use crate::times::{self, When};
-use crate::{orders, show};
+use crate::out::{Out, notices};
+use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, HoldId, Ordinal, Timestamp};
+use holdfast_client::attribution::current_user;
+use holdfast_client::json;
+use holdfast_client::orders;
+use holdfast_client::session::{self, link};
+use holdfast_client::times::{self, When};
+use holdfast_client::words;
 use holdfast_reader::{RingReader, Selection};
 use holdfast_ring::{HoldRequest, Order, Outcome, Range};
 use serde::Serialize;
@@ -52,11 +57,11 @@ struct Shown {
     id: u64,
     slots: u32,
     bytes: u64,
-    #[serde(serialize_with = "show::time_if")]
+    #[serde(serialize_with = "json::time_if")]
     expired_before: Option<Timestamp>,
     expired_before_ordinal: Option<u64>,
     expired_ordinals: Vec<(u64, u64)>,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     until: Timestamp,
 }
 
@@ -74,9 +79,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         return finding::resume(&path, HoldId(id), out);
     }
     let streams = reader.streams().map_err(|error| link(&error))?;
-    let selection = session::selection(&streams, &args.streams, &args.range)?;
+    let selection = session::selection(&streams, &args.streams, &args.range.options())?;
     let reason = args.reason.clone().unwrap_or_default();
-    let owner = args.owner.clone().unwrap_or_else(who);
+    let owner = args.owner.clone().unwrap_or_else(current_user);
     if args.find.is_some() {
         let slots = reader.status().map_err(|error| link(&error))?.ring.slots.total;
         return finding::run(&path, &args.find, Asked { reason, owner, until, selection, slots }, out);
@@ -111,7 +116,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         until,
         condition_hold: None,
     });
-    let outcome = orders::give(&path, &order).map_err(|failure| match failure.number() {
+    let outcome = orders::give(&path, &order, &notices()).map_err(|failure| match failure.number() {
         3 if from > now => ahead(from).at_path(&path),
         _ => failure,
     })?;
@@ -145,7 +150,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         out.line(format_args!("the ring begins at {}", times::rfc3339(first)))?;
     }
     for (from, end) in &expired.ordinals {
-        out.line(format_args!("{}", show::expired_ordinals(expired.first, *from, *end)))?;
+        out.line(format_args!("{}", words::expired_ordinals(expired.first, *from, *end)))?;
     }
     if until != Timestamp::MAX {
         out.line(format_args!("it ends by itself at {}", times::to_the_second(until)))?;
@@ -191,37 +196,4 @@ fn ahead(from: Timestamp) -> Failure {
 
 fn in_slots(slots: u32, bytes: ByteSize) -> String {
     format!("{} ({bytes})", counted(slots.into(), "slot"))
-}
-
-/// Who gives the order: who asked for root's rights, or else who runs this.
-pub(crate) fn who() -> String {
-    let named = ["SUDO_USER", "USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
-    named.filter(|user| !user.is_empty()).unwrap_or_else(|| {
-        let uid = rustix::process::getuid().as_raw();
-        let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-        name_of(uid, &users).map_or_else(|| format!("uid {uid}"), str::to_owned)
-    })
-}
-
-/// The name of a user in a file of users.
-fn name_of(uid: u32, users: &str) -> Option<&str> {
-    users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)?.parse() == Ok(uid)).then_some(name)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn users_have_names() {
-        let users = "root:x:0:0::/:/bin/sh\n\nbroken\nada:x:1000:1000:Ada:/home/ada:/bin/sh\n";
-        assert_eq!(
-            [name_of(0, users), name_of(1000, users), name_of(7, users)],
-            [Some("root"), Some("ada"), None]
-        );
-    }
 }

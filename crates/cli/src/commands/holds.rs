@@ -1,10 +1,15 @@
 //! `holdfast holds`: what is held on a ring, why, by whom and until when.
 
-use crate::out::{Out, Side, Table, clean};
-use crate::session::{RingArg, link, stream_name};
-use crate::{show, times};
+use crate::args::RingArg;
+use crate::out::Out;
+use holdfast_base::clean;
 use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{ByteSize, Ordinal, Timestamp};
+use holdfast_client::json;
+use holdfast_client::session::{link, stream_name};
+use holdfast_client::table::{Side, Table};
+use holdfast_client::times;
+use holdfast_client::words;
 use holdfast_format::ConditionHold;
 use holdfast_ring::{HoldStatus, StreamStatus};
 use serde::Serialize;
@@ -22,16 +27,16 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Row<'a> {
     id: u64,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     created: Timestamp,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     until: Timestamp,
     owner: &'a str,
     reason: &'a str,
     streams: Vec<String>,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     from: Timestamp,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     to: Timestamp,
     event: bool,
     ordinals: Option<[u64; 2]>,
@@ -195,7 +200,7 @@ fn table(holds: &[HoldStatus], streams: &[StreamStatus], slot: ByteSize) -> Tabl
             row.slots(),
             ByteSize(row.bytes).to_string(),
             if row.streams.is_empty() { "all".to_owned() } else { row.streams.join(", ") },
-            show::range(&hold.range),
+            words::range(&hold.range),
             times::to_the_second(hold.created),
             until,
             clean(row.owner),
@@ -212,9 +217,9 @@ fn table(holds: &[HoldStatus], streams: &[StreamStatus], slot: ByteSize) -> Tabl
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
     use holdfast_base::{HoldId, Ordinal, Sequence, StreamId};
     use holdfast_ring::Range;
+    use holdfast_sim::samples as sample;
 
     const SECOND: u64 = 1_000_000_000;
 

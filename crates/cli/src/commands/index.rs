@@ -1,11 +1,15 @@
 //! `holdfast index`: keeps copies of a ring's index on a faster drive, behind capture.
 
-use crate::index::{self, Done, IndexArg, Sound, Trouble};
-use crate::out::{Out, counted};
-use crate::session::{self, RingArg};
-use crate::times;
+use crate::args::IndexArg;
+use crate::args::RingArg;
+use crate::interruption::interruption;
+use crate::out::Out;
+use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, Sequence};
+use holdfast_client::index_copies::{self, CheckedCopies, CopyError, CopyReport};
+use holdfast_client::session;
+use holdfast_client::times;
 use holdfast_reader::{IndexDrive, RingReader};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -75,9 +79,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             .advice("stop it first, or give another place")
     };
     let mut owner = drive.lock(args.force).map_err(cannot)?.ok_or_else(others)?;
-    let end = session::interruption()?;
+    let end = interruption()?;
     let ending = || end.load(Ordering::Relaxed);
-    let (mut told, mut sound) = (Told::default(), Sound::default());
+    let (mut told, mut sound) = (Told::default(), CheckedCopies::default());
     loop {
         // Lost, or replaced: it is made again from the ring, as soon as there is a place for it.
         let is_there = drive.is_locked(&owner);
@@ -86,13 +90,13 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             Ok(false) => return Err(others()),
             Ok(true) => {
                 if !is_there {
-                    sound = Sound::default();
+                    sound = CheckedCopies::default();
                     told.complain(&format!(
                         "what was at {} is lost: it is copied again",
                         drive.path().display()
                     ));
                 }
-                Some(index::copy(&mut reader, &drive, args.size.0, &mut sound, &ending))
+                Some(index_copies::copy(&mut reader, &drive, args.size.0, &mut sound, &ending))
             }
             Err(error) => {
                 told.complain(&cannot(error).to_string());
@@ -109,13 +113,13 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
                 }
                 told.tell(&done, args.once, out)?;
             }
-            Some(Err(Trouble::Drive(failure))) if args.once || drive.is_locked(&owner) => {
+            Some(Err(CopyError::Drive(failure))) if args.once || drive.is_locked(&owner) => {
                 return Err(failure);
             }
             // Lost meanwhile: that is told next.
-            None | Some(Err(Trouble::Drive(_))) => {}
-            Some(Err(Trouble::Ring(failure))) if args.once => return Err(failure),
-            Some(Err(Trouble::Ring(failure))) => told.complain(&failure.to_string()),
+            None | Some(Err(CopyError::Drive(_))) => {}
+            Some(Err(CopyError::Ring(failure))) if args.once => return Err(failure),
+            Some(Err(CopyError::Ring(failure))) => told.complain(&failure.to_string()),
         }
         if args.once || ending() {
             return Ok(());
@@ -152,7 +156,7 @@ impl Told {
         self.trouble = Some(trouble.to_owned());
     }
 
-    fn tell(&mut self, done: &Done, always: bool, out: &mut Out) -> Result<()> {
+    fn tell(&mut self, done: &CopyReport, always: bool, out: &mut Out) -> Result<()> {
         self.trouble = None;
         for (sequence, place) in &done.damaged {
             if self.damaged.insert(*sequence) {
@@ -165,7 +169,7 @@ impl Told {
         if !is_news && !always {
             return Ok(());
         }
-        let Done { slots, bytes, copied, removed, left, .. } = *done;
+        let CopyReport { slots, bytes, copied, removed, left, .. } = *done;
         if out.is_json() {
             return out.object(&Shown { slots, bytes, copied, removed, left });
         }

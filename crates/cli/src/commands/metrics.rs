@@ -1,13 +1,15 @@
 //! `holdfast metrics`: serves what a recorder says of itself to Prometheus, in a process of its own, or prints it once.
 
+use crate::args::RingArg;
 use crate::commands::record::listen;
+use crate::guarantee;
 use crate::out::Out;
 use crate::prometheus::page::Page;
 use crate::prometheus::{figures, http};
-use crate::session::{RingArg, link};
-use crate::watch::rates;
-use crate::{guarantee, orders};
 use holdfast_base::failure::{Failure, Result, reason};
+use holdfast_client::orders;
+use holdfast_client::rates;
+use holdfast_client::session::link;
 use holdfast_protocol::locate;
 use rustix::process::{Pid, getppid};
 use signal_hook::consts::{SIGINT, SIGTERM};

@@ -1,23 +1,26 @@
 //! The commands, one file each: arguments, what is done, what is said.
 
-pub(crate) mod audit;
-pub(crate) mod check;
-pub(crate) mod format;
-pub(crate) mod gaps;
-pub(crate) mod grow;
-pub(crate) mod hold;
-pub(crate) mod holds;
-pub(crate) mod index;
-pub(crate) mod metrics;
+mod audit;
+mod check;
+mod command_line;
+mod format;
+mod gaps;
+mod grow;
+mod hold;
+mod holds;
+mod index;
+mod metrics;
 pub(crate) mod plan;
-pub(crate) mod profile;
-pub(crate) mod prove;
-pub(crate) mod purge;
-pub(crate) mod query;
-pub(crate) mod read;
-pub(crate) mod record;
-pub(crate) mod release;
-pub(crate) mod slots;
-pub(crate) mod sql;
+mod profile;
+mod prove;
+mod purge;
+mod query;
+mod read;
+mod record;
+mod release;
+mod slots;
+mod sql;
 pub(crate) mod status;
-pub(crate) mod streams;
+mod streams;
+
+pub(crate) use command_line::Cli;

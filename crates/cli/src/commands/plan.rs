@@ -1,15 +1,17 @@
 //! `holdfast plan`: what a measured device would be admitted for, and what follows from it. Nothing is opened but the
 //! profile.
 
-use crate::out::{Out, clean};
+use crate::out::Out;
 use crate::plan::answer::Answer;
 use crate::plan::refusal::Site;
 use crate::plan::region::{self, Region};
 use crate::plan::{Ask, text};
-use crate::{profile_file, times};
+use crate::profile_file;
 use holdfast_attributes::Schema;
+use holdfast_base::clean;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, FLUSH_LIMITS, MAX_STREAMS, Rate, UnitError};
+use holdfast_client::times;
 use holdfast_format::Geometry;
 use holdfast_ingest::Framing;
 use holdfast_media::Profile;

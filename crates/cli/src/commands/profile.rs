@@ -1,14 +1,21 @@
 //! `holdfast profile`: measure a device, so that a rate can be promised.
 
 use crate::commands::plan::notes;
-use crate::out::{Out, Side, Table, clean, counted, grouped};
+use crate::identity;
+use crate::out::Out;
 use crate::packer_rate::{self, Packing};
+use crate::picture;
 use crate::plan::region::{self, Region};
 use crate::plan::{Ask, Packs, slots};
+use crate::profile_file;
+use crate::progress;
 use crate::subject::{self, Place};
-use crate::{config, identity, picture, profile_file, progress, times};
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, MAX_SLOT, Rate, SystemClock};
+use holdfast_base::{clean, counted, grouped};
+use holdfast_client::config;
+use holdfast_client::table::{Side, Table};
+use holdfast_client::times;
 use holdfast_format::Measured;
 use holdfast_media::{
     BySize, MAX_ZONES, Medium, Profile, ProfileError, ReadError, Subject, profile as measure_device,

@@ -1,8 +1,9 @@
 //! `holdfast prove`: drive a ring at its guarantee, see whether it keeps it, and write that down. What is measured and
 //! concluded is in `prove`; here is what a ring must be for it, and what becomes of it.
 
-use super::format::random;
+use crate::args::RingArg;
 use crate::out::Out;
+use crate::progress;
 use crate::prove::drive::{Driven, Job, drive};
 use crate::prove::pattern::Pattern;
 use crate::prove::read_back::read_back;
@@ -11,10 +12,11 @@ use crate::prove::ring::{Subject, device, empty, machine};
 use crate::prove::stages::{Stage, is_read_back_now, stages};
 use crate::prove::tally::Sent;
 use crate::prove::verdict::{Measured, Verdict, judge};
-use crate::session::{self, RingArg, link};
-use crate::{progress, times};
 use holdfast_base::failure::{Failure, Kind, Result, reason};
 use holdfast_base::{ByteSize, Rate};
+use holdfast_client::random;
+use holdfast_client::session::{self, link};
+use holdfast_client::times;
 use holdfast_format::Superblock;
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -193,7 +195,7 @@ fn prove(
     stop: &AtomicBool,
     bar: &ProgressBar,
 ) -> Result<Proof> {
-    let seed = u64::from_le_bytes(random()?);
+    let seed = u64::from_le_bytes(random::bytes()?);
     let slot = ByteSize(superblock.geometry.slot_bytes);
     let promised = subject.promised.as_ref().map(|(promised, _)| promised);
     let job = Job {

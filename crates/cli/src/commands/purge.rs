@@ -1,15 +1,17 @@
 //! `holdfast purge`: destroy a range on purpose. What is left of it afterwards is a note of who did it and why.
 
-use crate::commands::hold::who;
-use crate::index::{self, IndexArg, Trouble};
-use crate::orders;
-use crate::out::{Out, clean, counted};
-use crate::range::RangeArgs;
-use crate::say;
-use crate::session::{self, RingArg, link};
-use crate::times;
+use crate::args::IndexArg;
+use crate::args::RangeArgs;
+use crate::args::RingArg;
+use crate::out::{Out, notices, say};
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, Timestamp};
+use holdfast_base::{clean, counted};
+use holdfast_client::attribution::current_user;
+use holdfast_client::index_copies::{self, CopyError};
+use holdfast_client::orders;
+use holdfast_client::session::{self, link};
+use holdfast_client::times;
 use holdfast_reader::{IndexDrive, Selection};
 use holdfast_ring::{Order, Outcome, PurgeRequest};
 use serde::Serialize;
@@ -55,13 +57,13 @@ struct Shown {
 
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
-    if args.streams.is_empty() && args.range.is_all() {
+    if args.streams.is_empty() && args.range.options().is_all() {
         return Err(Failure::usage("this would destroy everything on the ring")
             .advice("name a --stream or a range; to begin anew, use `holdfast format --force`"));
     }
     let (path, mut reader) = args.ring.open()?;
     let streams = reader.streams().map_err(|error| link(&error))?;
-    let selection = session::selection(&streams, &args.streams, &args.range)?;
+    let selection = session::selection(&streams, &args.streams, &args.range.options())?;
     drop(reader);
     if !args.yes && io::stdin().is_terminal() && io::stderr().is_terminal() {
         confirm(args, &selection)?;
@@ -71,9 +73,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         range: selection.range,
         held: args.held,
         reason: args.reason.clone(),
-        owner: args.owner.clone().unwrap_or_else(who),
+        owner: args.owner.clone().unwrap_or_else(current_user),
     });
-    let outcome = orders::give(&path, &order)?;
+    let outcome = orders::give(&path, &order, &notices())?;
     let Outcome::Purged { elements, bytes, slots } = outcome else {
         return Err(orders::unexpected(&outcome));
     };
@@ -95,12 +97,12 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
 fn sweep(path: &Path, folder: &Path) -> Result<()> {
     let mut reader = session::open(path)?;
     let drive = IndexDrive::new(folder, reader.superblock().ring);
-    if let Some(nothing) = index::nothing_of(&drive, folder) {
+    if let Some(nothing) = index_copies::nothing_of(&drive, folder) {
         say(&format!("{nothing}: no copy is taken away there"));
     }
     let at = drive.path();
-    let left = index::sweep(&mut reader, &drive).map_err(|trouble| match trouble {
-        Trouble::Ring(failure) | Trouble::Drive(failure) => failure.advice(format_args!(
+    let left = index_copies::sweep(&mut reader, &drive).map_err(|trouble| match trouble {
+        CopyError::Ring(failure) | CopyError::Drive(failure) => failure.advice(format_args!(
             "the range is destroyed on the ring, but not what {} has of its index: delete that",
             at.display()
         )),

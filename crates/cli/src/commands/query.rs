@@ -1,16 +1,21 @@
 //! `holdfast query`: SQL over a ring, over what is on disk and what came a moment ago.
 
-use crate::because::Because;
-use crate::exports::{self, Destination};
-use crate::index::{Index, IndexArg};
-use crate::out::Out;
-use crate::session::{self, RingArg};
-use crate::sql::{self, LimitArgs};
+use crate::args::AuditArgs;
+use crate::args::IndexArg;
+use crate::args::LimitArgs;
+use crate::args::RingArg;
+use crate::out::{Out, notices};
 use clap::ValueEnum as _;
 use holdfast_base::failure::{Failure, Kind, Result};
-use holdfast_export::{self as export, OutputFile};
+use holdfast_base::{ByteSize, counted};
+use holdfast_client::exports::{self, Destination, HitsExport};
+use holdfast_client::index_copies::IndexCopies;
+use holdfast_client::session;
+use holdfast_client::sql;
+use holdfast_export::{self as export, Counts, OutputFile};
 use holdfast_query::output::Format;
 use holdfast_reader::{OpenSlots, Selection};
+use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -51,7 +56,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     index: IndexArg,
     #[command(flatten)]
-    because: Because,
+    because: AuditArgs,
 }
 
 /// Form of a result.
@@ -120,10 +125,11 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     // Rows that are looked at are no export; what becomes a file is one, and what nobody looks at.
     let is_text = matches!(&written, Written::Rows(format) if format.is_text());
     let is_export = file.is_some() || !is_text;
+    let by = args.because.attribution();
     if is_export {
-        args.because.export_alone(&path, &Selection::ALL, &what)?;
+        by.export_alone(&path, &Selection::ALL, &what, &notices())?;
     }
-    let index = Index::at(args.index.place(&args.ring)?);
+    let index = IndexCopies::at(args.index.place(&args.ring)?, notices());
     session::prefer_oom_kill();
     let sql = sql::open(&path, &args.limits.limits(), &index, &OpenSlots::default())?;
     let mut made = None;
@@ -134,7 +140,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
                 let to = writer(place.as_ref(), format)?;
                 made = place;
                 if is_export {
-                    args.because.export(&mut session::open(&path)?, &Selection::ALL, &what)?;
+                    by.export(&mut session::open(&path)?, &Selection::ALL, &what)?;
                 }
                 Ok(to)
             })?;
@@ -143,8 +149,11 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             rows
         }
         Written::Elements(format) => {
-            let to = Destination { file, force: args.force, because: &args.because, what: &what };
-            exports::hits(&sql, &args.sql, &path, format, &to, out)?
+            let to = Destination { file, force: args.force, by: &by, what: &what };
+            match exports::hits(&sql, &args.sql, &path, format, &to)? {
+                Some(export) => hits_exported(&export, format, file, out)?,
+                None => 0,
+            }
         }
     };
     sql::told(&sql.engine.diagnostics.take())?;
@@ -161,4 +170,59 @@ fn writer(place: Option<&OutputFile>, format: Format) -> Result<Box<dyn Write + 
             .advice("name a file with -o FILE, or pass it on through a pipe"));
     }
     Ok(Box::new(io::BufWriter::new(io::stdout())))
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    output: Option<&'a Path>,
+    format: &'static str,
+    bytes: u64,
+    blake3: &'a str,
+    elements: u64,
+    payload_bytes: u64,
+    gone: u64,
+    partial: u64,
+    damaged: u64,
+}
+
+/// Tells of an export of query hits; how many elements were found.
+fn hits_exported(
+    export: &HitsExport,
+    format: export::Format,
+    file: Option<&Path>,
+    out: &mut Out,
+) -> Result<u64> {
+    let HitsExport { found, gone, counts: taken, written } = export;
+    if out.is_json() {
+        let shown = Shown {
+            output: file,
+            format: format.name(),
+            bytes: written.bytes,
+            blake3: &written.blake3,
+            elements: taken.elements,
+            payload_bytes: taken.bytes,
+            gone: *gone,
+            partial: taken.partial,
+            damaged: taken.damaged,
+        };
+        if file.is_none() { Out::stderr(true).last(&shown)? } else { out.object(&shown)? }
+    } else {
+        report(taken, *gone, written)?;
+    }
+    if taken.damaged > 0 { Err(Failure::said(Kind::Failed)) } else { Ok(*found) }
+}
+
+/// The report for people, on standard error.
+fn report(taken: &Counts, gone: u64, written: &export::Written) -> Result<()> {
+    let mut err = Out::stderr(false);
+    let elements = counted(taken.elements, "element");
+    err.line(format_args!("{elements}, {} of payload", ByteSize(taken.bytes)))?;
+    if gone > 0 {
+        err.line(format_args!("{} found could not be read any more", counted(gone, "more element")))?;
+    }
+    for line in taken.left_out() {
+        err.line(line)?;
+    }
+    err.line(format_args!("wrote {}, BLAKE3 {}", counted(written.bytes, "byte"), written.blake3))?;
+    err.flush()
 }

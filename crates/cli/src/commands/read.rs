@@ -1,13 +1,18 @@
 //! `holdfast read`: gets a range back, to a file or a pipe, in the form that other programs want.
 
-use crate::because::Because;
-use crate::exports;
-use crate::out::{Out, counted};
-use crate::range::RangeArgs;
-use crate::session::{self, RingArg, link};
-use crate::{progress, show, times};
+use crate::args::AuditArgs;
+use crate::args::RangeArgs;
+use crate::args::RingArg;
+use crate::out::{Out, notices};
+use crate::progress;
+use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{ByteSize, Timestamp};
+use holdfast_client::exports;
+use holdfast_client::json;
+use holdfast_client::session::{self, link};
+use holdfast_client::times;
+use holdfast_client::words;
 use holdfast_export::{Counts, ElementFilter, Export, Filter, Format, Output, Sink, Written};
 use holdfast_reader::{Plan, RingReader};
 use holdfast_ring::StreamStatus;
@@ -46,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    because: Because,
+    because: AuditArgs,
 }
 
 impl Args {
@@ -78,7 +83,7 @@ struct Shown<'a> {
     partial: u64,
     damaged: u64,
     expired_slots: u64,
-    #[serde(serialize_with = "show::time_if")]
+    #[serde(serialize_with = "json::time_if")]
     expired_before: Option<Timestamp>,
     expired_ordinals: Vec<(u64, u64)>,
 }
@@ -123,7 +128,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     if chosen.is_empty() {
         return Err(Failure::nothing("nothing was recorded on this ring yet").at_path(&path));
     }
-    let selection = session::selection_of(ids, &args.range)?;
+    let selection = session::selection_of(ids, &args.range.options())?;
     let format = args.format.map_or_else(|| Format::fitting(&chosen), Format::from);
     if chosen.len() > 1 && args.streams.is_empty() && matches!(format, Format::Raw | Format::Pcapng) {
         let names: Vec<&str> = chosen.iter().map(|stream| stream.name.as_str()).collect();
@@ -141,10 +146,11 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let passed = output.passed();
     let export = Export::new(format, &chosen, output)?;
     let what = args.what(format);
-    if args.because.export_alone(&path, &selection, &what)? {
+    let by = args.because.attribution();
+    if by.export_alone(&path, &selection, &what, &notices())? {
         reader = session::open(&path)?;
     }
-    args.because.export(&mut reader, &selection, &what)?;
+    by.export(&mut reader, &selection, &what)?;
     let plan = reader.plan(&selection).map_err(|error| link(&error))?;
     let bar = progress::bar(plan.bytes, true);
     let shown = bar.clone();
@@ -261,7 +267,7 @@ fn told(taken: &Counts, written: &Written, plan: &Plan) -> Result<()> {
     }
     let first = plan.selection.range.ordinals.map_or_else(Default::default, |(first, _)| first);
     for (_, from, end) in &plan.expired_ordinals {
-        err.line(format_args!("{}", show::expired_ordinals(first, *from, *end)))?;
+        err.line(format_args!("{}", words::expired_ordinals(first, *from, *end)))?;
     }
     if taken.gaps > 0 {
         err.line(format_args!("{} inside the range: see `holdfast gaps`", counted(taken.gaps, "gap")))?;

@@ -1,9 +1,10 @@
 //! `holdfast record`: becomes the recorder, which is a small program of its own and knows its own options. Here names
 //! of the configuration file are looked up, and the process that serves metrics is started.
 
-use crate::config;
-use crate::schema_file;
 use holdfast_base::failure::{Failure, Result, reason};
+use holdfast_client::config;
+use holdfast_client::recorder_program;
+use holdfast_client::schema_file;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::net::TcpListener;
@@ -11,8 +12,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-const RECORDER: &str = "holdfast-recorder";
 
 /// Options of the recorder that take no value; all others take one.
 const BARE: [&str; 7] = ["--promisc", "--loop", "--realtime", "--json", "--quiet", "--help", "--version"];
@@ -100,18 +99,12 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<()> {
         })?;
         serve_metrics(address, &ring)?;
     }
-    let program = recorder();
+    let program = recorder_program::path();
     // Under the name that the user knows: that is how it complains.
     let error = Command::new(&program).arg0("holdfast record").args(&line.args).exec();
     let failure =
         Failure::failed(format_args!("cannot run the recorder: {}", reason(&error))).at_path(&program);
     Err(failure.advice("install holdfast-recorder beside holdfast"))
-}
-
-/// Beside this program, otherwise wherever the shell would find it.
-pub(crate) fn recorder() -> PathBuf {
-    let beside = std::env::current_exe().ok().and_then(|own| own.parent().map(|dir| dir.join(RECORDER)));
-    beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(RECORDER))
 }
 
 /// The same with `--attr`s for every `--schema`: the recorder reads no such files.
@@ -219,7 +212,7 @@ fn not_typed(added: &[String], typed: &[&OsString]) -> Vec<String> {
 fn serve_metrics(address: &str, ring: &Path) -> Result<()> {
     let listener = listen(address)?;
     let at = listener.local_addr().map_or_else(|_| address.to_owned(), |address| address.to_string());
-    crate::say(&format!("serving metrics at http://{at}/metrics"));
+    crate::out::say(&format!("serving metrics at http://{at}/metrics"));
     let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("holdfast"));
     let pid = std::process::id().to_string();
     let ring = if ring.is_absolute() { ring.to_owned() } else { Path::new(".").join(ring) };

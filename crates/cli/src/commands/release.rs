@@ -1,11 +1,11 @@
 //! `holdfast release`: let what was held expire in its turn.
 
-use crate::because::Because;
-use crate::orders;
-use crate::out::Out;
-use crate::session::RingArg;
+use crate::args::AuditArgs;
+use crate::args::RingArg;
+use crate::out::{Out, notices};
 use holdfast_base::failure::Result;
 use holdfast_base::{HoldId, UnitError};
+use holdfast_client::orders;
 use holdfast_ring::{Order, Outcome, ReleaseRequest};
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     #[arg(value_name = "ID", value_parser = number)]
     id: u64,
     #[command(flatten)]
-    because: Because,
+    because: AuditArgs,
 }
 
 fn number(text: &str) -> std::result::Result<u64, UnitError> {
@@ -35,9 +35,9 @@ struct Shown {
 
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
-    let (hold, because) = (HoldId(args.id), &args.because);
-    let order = ReleaseRequest { hold, reason: because.reason(), owner: because.owner() };
-    let outcome = orders::give(&args.ring.path()?, &Order::Release(order))?;
+    let (hold, by) = (HoldId(args.id), args.because.attribution());
+    let order = ReleaseRequest { hold, reason: by.reason(), owner: by.owner() };
+    let outcome = orders::give(&args.ring.path()?, &Order::Release(order), &notices())?;
     let Outcome::Released { slots } = outcome else { return Err(orders::unexpected(&outcome)) };
     if out.is_json() {
         return out.object(&Shown { id: args.id, slots });

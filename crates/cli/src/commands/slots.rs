@@ -1,10 +1,15 @@
 //! `holdfast slots`: every slot of a ring, by place.
 
-use crate::out::{Out, Side, Table};
-use crate::session::{RingArg, link};
-use crate::{guarantee, show, times};
+use crate::args::RingArg;
+use crate::guarantee;
+use crate::out::Out;
 use holdfast_base::Timestamp;
 use holdfast_base::failure::Result;
+use holdfast_client::json;
+use holdfast_client::session::link;
+use holdfast_client::table::{Side, Table};
+use holdfast_client::times;
+use holdfast_client::words;
 use holdfast_ring::SlotStatus;
 use serde::Serialize;
 
@@ -25,9 +30,9 @@ struct Row {
     state: &'static str,
     sequence: Option<u64>,
     age: Option<u64>,
-    #[serde(serialize_with = "show::time_if")]
+    #[serde(serialize_with = "json::time_if")]
     first: Option<Timestamp>,
-    #[serde(serialize_with = "show::time_if")]
+    #[serde(serialize_with = "json::time_if")]
     last: Option<Timestamp>,
 }
 
@@ -36,7 +41,7 @@ impl From<&SlotStatus> for Row {
         let written = slot.sequence.0 > 0;
         Self {
             slot: slot.slot.0,
-            state: show::look(slot.look),
+            state: words::look(slot.look),
             sequence: written.then_some(slot.sequence.0),
             age: written.then_some(slot.age.0),
             first: slot.first,

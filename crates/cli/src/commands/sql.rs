@@ -1,14 +1,17 @@
 //! `holdfast sql`: questions one after the other, with completion and a history. One that is at work can be cancelled.
 
-use crate::index::{Index, IndexArg};
-use crate::out::Out;
-use crate::question::{is_blank, questions, split};
-use crate::session::{self, RingArg};
-use crate::sql::{self, LimitArgs, Sql};
+use crate::args::IndexArg;
+use crate::args::LimitArgs;
+use crate::args::RingArg;
+use crate::out::{Out, notices};
 use datafusion::common::TableReference;
 use futures::future::{Either, select};
 use futures::task::AtomicWaker;
 use holdfast_base::failure::{Failure, Result, reason};
+use holdfast_client::index_copies::IndexCopies;
+use holdfast_client::session;
+use holdfast_client::sql::{self, Sql};
+use holdfast_client::sql_text::{is_blank, questions, split};
 use holdfast_query::output::Format;
 use holdfast_reader::OpenSlots;
 use rustyline::completion::{Completer, Pair};
@@ -56,7 +59,7 @@ pub(crate) struct Args {
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let path = args.ring.path()?;
-    let index = Index::at(args.index.place(&args.ring)?);
+    let index = IndexCopies::at(args.index.place(&args.ring)?, notices());
     session::prefer_oom_kill();
     let format = if out.is_json() { Format::Jsonl } else { Format::Table };
     let slots = OpenSlots::default();

@@ -1,13 +1,19 @@
 //! `holdfast status`: how far back can I go, when does the oldest expire, is anything being lost. The live view is
 //! `watch`'s.
 
-use crate::losses::{ever_lost, losing, losing_now, lost};
-use crate::out::{Out, clean, counted, grouped};
-use crate::session::{RingArg, link};
-use crate::watch::rates::{self, Rates, Reach};
-use crate::{guarantee, show, times, watch};
+use crate::args::RingArg;
+use crate::guarantee;
+use crate::out::Out;
+use crate::watch;
 use holdfast_base::failure::Result;
 use holdfast_base::{ByteSize, MAX_AWAY, Timestamp, many};
+use holdfast_base::{clean, counted, grouped};
+use holdfast_client::json;
+use holdfast_client::losses::{ever_lost, losing, losing_now, lost};
+use holdfast_client::rates::{self, Rates, Reach};
+use holdfast_client::session::link;
+use holdfast_client::times;
+use holdfast_client::words;
 use holdfast_protocol::wire::{MarginStatus, RecorderStatus, SourceStatus, Status};
 use holdfast_ring::{SlotStatus, StreamStatus};
 use serde::Serialize;
@@ -60,11 +66,11 @@ pub(crate) struct Shown<'a> {
     slot_bytes: u64,
     epoch: u64,
     sequence: u64,
-    #[serde(serialize_with = "show::time_if")]
+    #[serde(serialize_with = "json::time_if")]
     oldest: Option<Timestamp>,
-    #[serde(serialize_with = "show::time_if")]
+    #[serde(serialize_with = "json::time_if")]
     newest: Option<Timestamp>,
-    #[serde(serialize_with = "show::time_if")]
+    #[serde(serialize_with = "json::time_if")]
     oldest_live: Option<Timestamp>,
     reaches_back_seconds: Option<f64>,
     oldest_expires_in_seconds: Option<f64>,
@@ -103,7 +109,7 @@ struct MarginShown {
     medium_bytes_per_second: u64,
     slack_kept_seconds: f64,
     slack_least_seconds: f64,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     slack_least_at: Timestamp,
     durable_after_worst_seconds: f64,
 }
@@ -130,7 +136,7 @@ struct ViewShown {
 #[derive(Serialize)]
 struct RecorderShown<'a> {
     pid: u32,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     since: Timestamp,
     uptime_seconds: f64,
     device: &'static str,
@@ -145,10 +151,10 @@ struct RecorderShown<'a> {
     buffers: u32,
     buffers_in_use: u32,
     buffers_most_in_use: u32,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     buffers_most_in_use_at: Timestamp,
     away_worst_seconds: f64,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     away_worst_at: Timestamp,
     margin: Option<MarginShown>,
     birds_eye: Option<ViewShown>,
@@ -180,7 +186,7 @@ struct SourceShown<'a> {
     refused_producers: u64,
     recent_lost_elements: u64,
     recent_unknown_losses: u64,
-    #[serde(serialize_with = "show::time_if")]
+    #[serde(serialize_with = "json::time_if")]
     last_lost_at: Option<Timestamp>,
     dropped: Vec<DroppedShown>,
 }
@@ -285,7 +291,7 @@ impl<'a> RecorderShown<'a> {
             pid: recorder.pid,
             since: recorder.since,
             uptime_seconds: recorder.uptime.as_secs_f64(),
-            device: show::device_state(recorder.device.state),
+            device: words::device_state(recorder.device.state),
             device_error: &recorder.device.error,
             payload_bytes_per_second: average.payload.0,
             elements_per_second: average.elements,
@@ -313,7 +319,7 @@ impl<'a> RecorderShown<'a> {
                 .map(|(at, source)| SourceShown {
                     stream: &source.name,
                     spec: &source.spec,
-                    state: show::source_state(source.state),
+                    state: words::source_state(source.state),
                     error: &source.error,
                     elements: source.elements,
                     bytes: source.bytes,
@@ -514,7 +520,7 @@ fn recorder_lines(
                 clean(&source.name),
                 clean(&source.spec),
                 grouped(*elements),
-                show::source_state(source.state)
+                words::source_state(source.state)
             ),
         );
     }
@@ -552,7 +558,7 @@ fn recorder_lines(
         say("bird's-eye view", format!("of {slots}, {} each at most, {} in all", view.place, view.bytes));
     }
     if !recorder.device.error.is_empty() {
-        let state = show::device_state(recorder.device.state);
+        let state = words::device_state(recorder.device.state);
         say("device", format!("{state}: {}", clean(&recorder.device.error)));
     }
     for warning in &recorder.warnings {
@@ -563,7 +569,7 @@ fn recorder_lines(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use holdfast_sim::samples as sample;
 
     fn said(status: &Status) -> String {
         lines(Path::new("/data/lab.hf"), status, &sample::streams(), &sample::slots()).join("\n")

@@ -1,12 +1,15 @@
 //! `holdfast streams`: what is recorded on a ring, and how much of it was ever lost.
 
-use crate::out::{Out, Side, Table, grouped};
-use crate::session::{RingArg, link};
-use crate::show::{self, CountersShown};
-use crate::times;
+use crate::args::RingArg;
+use crate::out::Out;
 use holdfast_attributes::{Attribute, Schema};
 use holdfast_base::failure::{Failure, Kind, Result};
+use holdfast_base::grouped;
 use holdfast_base::{ByteSize, Timestamp};
+use holdfast_client::json::{self, Counters};
+use holdfast_client::session::link;
+use holdfast_client::table::{Side, Table};
+use holdfast_client::times;
 use holdfast_reader::RingReader;
 use holdfast_ring::StreamStatus;
 use serde::Serialize;
@@ -28,7 +31,7 @@ struct Row<'a> {
     name: &'a str,
     kind: &'static str,
     framing: &'a str,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     created: Timestamp,
     preamble_version: u32,
     preamble_bytes: u32,
@@ -36,7 +39,7 @@ struct Row<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<Vec<AttributeShown<'a>>>,
     #[serde(flatten)]
-    counters: CountersShown,
+    counters: Counters,
 }
 
 #[derive(Serialize)]

@@ -1,7 +1,7 @@
 //! What is typed to hold what a condition finds.
 
-use crate::times;
 use holdfast_base::UnitError;
+use holdfast_client::times;
 use holdfast_query::condition_search::Sample;
 use std::time::Duration;
 

@@ -1,14 +1,14 @@
 //! Asks for what a hold looks for, also where its condition fails of some elements (a number is divided by zero, a text is no
 //! number): all others are found.
 
-use crate::complaint;
-use crate::index::Index;
-use crate::out::counted;
-use crate::sql::{self, Sql};
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
+use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Ordinal, StreamId};
+use holdfast_client::index_copies::IndexCopies;
+use holdfast_client::sql::{self, Sql};
+use holdfast_client::sql_errors;
 use holdfast_query::condition_search::{Search, SearchScope, SlotMatches};
 use holdfast_query::{FailedElements, Limits, is_value_error};
 use holdfast_reader::OpenSlots;
@@ -54,7 +54,7 @@ impl fmt::Display for Failing {
 /// An engine for what holds look for, with the streams that there are.
 pub(super) fn engine(ring: &Path, limits: &Limits) -> Result<Sql> {
     // What is looked at is younger than any copy, or has come to its end.
-    let sql = sql::open(ring, limits, &Index::default(), &OpenSlots::default())?;
+    let sql = sql::open(ring, limits, &IndexCopies::default(), &OpenSlots::default())?;
     // What stands twice in a condition would be worked out ahead of it, where nobody passes over an element of which it fails.
     sql.engine.context.remove_optimizer_rule("common_sub_expression_eliminate");
     Ok(sql)
@@ -93,7 +93,7 @@ pub(super) fn ask(
 ) -> Result<(Vec<SlotMatches>, Option<Failing>)> {
     let (mut found, mut failing, mut asked) = (Vec::new(), None::<Failing>, 0);
     let mut tell = |elements, more, ordinals, why: &DataFusionError| {
-        let why = complaint::failure(why, &search.condition, &[]);
+        let why = sql_errors::failure(why, &search.condition, &[]);
         let one = Failing { stream: stream.to_owned(), elements, more, ordinals, why };
         match &mut failing {
             Some(all) => all.with(&one),
@@ -121,7 +121,7 @@ pub(super) fn ask(
                 }
             }
             (Err(why), _) if !passes || is_of_the_ring(&why) => {
-                return Err(complaint::failure(&why, &search.condition, &[]));
+                return Err(sql_errors::failure(&why, &search.condition, &[]));
             }
             (Err(why), _) => {
                 let middle = Ordinal(first.0.midpoint(end.0));
@@ -130,7 +130,7 @@ pub(super) fn ask(
                 } else if is_value_error(&why) {
                     tell(all, false, ordinals, &why);
                 } else {
-                    return Err(complaint::failure(&why, &search.condition, &[]));
+                    return Err(sql_errors::failure(&why, &search.condition, &[]));
                 }
             }
         }

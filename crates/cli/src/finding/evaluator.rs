@@ -4,12 +4,12 @@
 use super::ask::{self, Failing};
 use super::distil::within;
 use super::fit::Fit;
-use crate::complaint;
-use crate::out::counted;
-use crate::session::{self, link};
-use crate::sql::Sql;
+use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Ordinal, Sequence, StreamId, Timestamp};
+use holdfast_client::session::{self, link};
+use holdfast_client::sql::Sql;
+use holdfast_client::sql_errors;
 use holdfast_query::Limits;
 use holdfast_query::condition_search::{Roll, Sample, Search, SearchScope, SlotMatches, Span, merged};
 use holdfast_query::stream::SkippedData;
@@ -342,7 +342,7 @@ impl Evaluator {
                 }
             }
             if let Some((error, asked)) = refused.filter(|_| self.watches.is_empty()) {
-                return Err(complaint::failure(&error, asked, &[]));
+                return Err(sql_errors::failure(&error, asked, &[]));
             }
         }
         (self.sql, self.known) = (Some(sql), known.to_vec());

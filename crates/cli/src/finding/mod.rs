@@ -13,14 +13,17 @@ mod wish;
 
 pub(crate) use args::FindArgs;
 
-use crate::out::{Out, counted};
-use crate::session::{self, link};
-use crate::{orders, show, sql};
+use crate::out::{Out, notices};
 use evaluator::{Evaluator, OVER, Turn, Wanted};
 use fit::Fit;
 use follow::{Follow, Giving};
+use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, HoldId, Timestamp};
+use holdfast_client::json;
+use holdfast_client::orders;
+use holdfast_client::session::{self, link};
+use holdfast_client::sql;
 use holdfast_format::ConditionHold;
 use holdfast_query::Limits;
 use holdfast_query::condition_search::{Roll, Sample, Search};
@@ -48,7 +51,7 @@ pub(crate) struct Asked {
 #[derive(Serialize)]
 struct Shown {
     id: u64,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     at: Timestamp,
     elements: u64,
     slots: u32,
@@ -62,7 +65,7 @@ struct Shown {
 #[derive(Serialize)]
 struct ShownUnseen<'a> {
     id: u64,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     at: Timestamp,
     stream: &'a str,
     /// The first, and the one behind the last.
@@ -99,7 +102,7 @@ pub(crate) fn run(path: &Path, args: &FindArgs, asked: Asked, out: &mut Out) -> 
         order.sequences = Some(orders::gathered(fit.wanted.clone()));
         order.condition_hold =
             Some(ConditionHold { watermarks: evaluator.watermarks(&fit), ..condition_hold.clone() });
-        match orders::ask(path, &Order::Hold(order.clone()))? {
+        match orders::ask(path, &Order::Hold(order.clone()), &notices())? {
             Outcome::Held { id, slots, bytes, .. } => break (id, slots, bytes),
             // What has no room now may have it when the oldest is distilled.
             Outcome::Refused(refusal) if distil && fit.takes_less(&refusal, standing) => {

@@ -4,12 +4,12 @@ use super::ask::{is_of_memory, is_of_the_ring};
 use super::distil::{holders, is_copy, keeps, keeps_of};
 use super::evaluator::Wanted;
 use super::{roll, wanted};
-use crate::complaint;
-use crate::orders;
-use crate::sql::Sql;
 use datafusion::error::DataFusionError;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{HoldId, Ordinal, Sequence, StreamId, Timestamp};
+use holdfast_client::orders;
+use holdfast_client::sql::Sql;
+use holdfast_client::sql_errors;
 use holdfast_format::ConditionHold;
 use holdfast_query::condition_search::{
     ElementSelection, Roll, Search, SearchScope, Span, last_of_slot, merged,
@@ -78,7 +78,7 @@ struct Trouble<'h>(DataFusionError, &'h str);
 
 impl Trouble<'_> {
     fn failure(&self) -> Failure {
-        complaint::failure(&self.0, self.1, &[])
+        sql_errors::failure(&self.0, self.1, &[])
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::region::{self, Region};
 use super::{Admitted, Ask, Packs, Refusal, choose};
-use crate::times;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, MAX_SLOT, typed};
+use holdfast_client::times;
 use holdfast_format::Measured;
 use holdfast_media::Profile;
 use holdfast_ring::{

@@ -2,9 +2,10 @@
 
 use super::answer::{Answer, AttributesShown};
 use super::{Ask, ELEMENT};
-use crate::out::{Side, Table, counted, grouped};
-use crate::times;
 use holdfast_base::{ByteSize, Rate};
+use holdfast_base::{counted, grouped};
+use holdfast_client::table::{Side, Table};
+use holdfast_client::times;
 use std::time::Duration;
 
 /// The bursts of which the lengths are told, as people write them.

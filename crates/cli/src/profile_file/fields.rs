@@ -2,8 +2,8 @@
 //! names, and the limits of what can be relied on.
 
 use super::{FORMAT, VERSION};
-use crate::times::{self, When};
 use holdfast_base::{ByteSize, Rate};
+use holdfast_client::times::{self, When};
 use holdfast_media::{BySize, Identity, Profile, ReadError, Reposition, Stalls, Zone};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

@@ -307,7 +307,7 @@ fn seconds(time: Timestamp) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use holdfast_sim::samples as sample;
     use std::collections::{BTreeMap, BTreeSet};
 
     #[test]

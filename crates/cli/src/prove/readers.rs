@@ -4,8 +4,9 @@
 use super::stages::Readers;
 use super::tally::{Begins, Sent, Tally, wrong};
 use super::verdict::ReaderResult;
-use crate::orders;
+use crate::out::notices;
 use holdfast_base::{Ordinal, StreamId, Timestamp};
+use holdfast_client::orders;
 use holdfast_protocol::LinkError;
 use holdfast_reader::{Item, RingReader, Selection};
 use holdfast_ring::{HoldRequest, Order, Outcome, Range};
@@ -229,7 +230,7 @@ impl Reader {
             until: Timestamp::MAX,
             condition_hold: None,
         });
-        match orders::give(ring, &order) {
+        match orders::give(ring, &order, &notices()) {
             Ok(Outcome::Held { .. }) => *held = Some(Selection { range, ..Selection::ALL }),
             // Too much for a small ring, or nothing there yet.
             _ => return Ok(Turn::Wait),

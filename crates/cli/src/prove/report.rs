@@ -3,10 +3,12 @@
 
 use super::stages::Kind;
 use super::verdict::{BurstResult, Measured, StageResult, Verdict};
-use crate::out::{Side, Table, clean, counted, grouped};
 use crate::plan::answer::AttributesShown;
-use crate::{show, times};
 use holdfast_base::{ByteSize, Rate, Timestamp, plural};
+use holdfast_base::{clean, counted, grouped};
+use holdfast_client::json;
+use holdfast_client::table::{Side, Table};
+use holdfast_client::times;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -26,9 +28,9 @@ pub(crate) struct Proof {
     pub(crate) verdict: Verdict,
     pub(crate) reasons: Vec<String>,
     pub(crate) notes: Vec<String>,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     pub(crate) began: Timestamp,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     pub(crate) ended: Timestamp,
     pub(crate) ring: RingShown,
     pub(crate) device: DeviceShown,
@@ -78,7 +80,7 @@ pub(crate) struct MachineShown {
 /// As the superblock has them, with what `plan` says of them.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct TermsShown {
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     pub(crate) measured_at: Timestamp,
     pub(crate) worst_write_bytes_per_second: u64,
     pub(crate) worst_read_bytes_per_second: u64,

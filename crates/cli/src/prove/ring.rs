@@ -2,13 +2,14 @@
 
 use super::report::{DeviceShown, MachineShown, TermsShown};
 use super::stages::{Promised, element};
-use crate::commands::format::{random, random_id};
+use crate::guarantee;
+use crate::identity;
 use crate::plan::Packs;
 use crate::plan::answer::AttributesShown;
-use crate::session::{self, link};
-use crate::{guarantee, identity};
 use holdfast_base::Rate;
 use holdfast_base::failure::{Failure, Result};
+use holdfast_client::random;
+use holdfast_client::session::{self, link};
 use holdfast_format::{Key, Superblock};
 use holdfast_media::{Access, Device, RealDisk, wipe};
 use holdfast_ring::{Lack, NewRing, SlotStatus, create, longest};
@@ -143,7 +144,7 @@ pub(crate) fn empty(path: &Path) -> Result<Superblock> {
     let device = Device::open(path, Access::Own).map_err(|error| cannot(&error))?;
     wipe(&device).map_err(|error| cannot(&error))?;
     let mut disk = RealDisk::new(device, &[], 1);
-    let plain = NewRing::plain(random_id()?, Key(random()?), &old.name, old.geometry.clone());
+    let plain = NewRing::plain(random::ring_id()?, Key(random::bytes()?), &old.name, old.geometry.clone());
     let new = NewRing { prefilled: unwritten == 0, terms: old.terms, ..plain };
     create(&mut disk, new, session::now()).map_err(|error| cannot(&error))
 }

@@ -2,14 +2,14 @@
 //! here; what is drawn is `view`'s.
 
 pub(crate) mod picture;
-pub(crate) mod rates;
 mod view;
 
 use crate::commands::status::Shown;
 use crate::guarantee;
 use crate::out::Out;
-use crate::session::link;
 use holdfast_base::failure::{Failure, Kind, Result, reason};
+use holdfast_client::rates::{self, Rates};
+use holdfast_client::session::link;
 use holdfast_protocol::LinkError;
 use holdfast_protocol::wire::Status;
 use holdfast_reader::RingReader;
@@ -19,7 +19,6 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, enable_raw_mode};
-use rates::Rates;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::VecDeque;

@@ -1,11 +1,12 @@
 //! What the watch draws, from what was seen: a pure function of the scene and the size of the terminal.
 
-use super::rates::{self, Reach};
 use super::{Scene, picture};
-use crate::losses::lost;
-use crate::out::{clean, grouped};
-use crate::{show, times};
 use holdfast_base::ByteSize;
+use holdfast_base::{clean, grouped};
+use holdfast_client::losses::lost;
+use holdfast_client::rates::{self, Reach};
+use holdfast_client::times;
+use holdfast_client::words;
 use holdfast_protocol::wire::{LaneStatus, Latency, MarginStatus, RecorderStatus};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -156,7 +157,7 @@ fn sources_table(scene: &Scene, recorder: &RecorderStatus) -> Table<'static> {
         let unknown = if source.unknown_losses > 0 { " + ?" } else { "" };
         let lost_style =
             if lost > 0 || !unknown.is_empty() { Style::new().fg(Color::Red) } else { Style::new() };
-        let state = show::source_state(source.state);
+        let state = words::source_state(source.state);
         let beyond = scene.rates.as_ref().and_then(|rates| rates.beyond.get(at)).filter(|rate| rate.0 > 0);
         let state = match (source.error.as_str(), beyond, source.perhaps_lost) {
             ("", None, 0) => state.to_owned(),
@@ -201,7 +202,7 @@ fn disk_lines(recorder: &RecorderStatus) -> Paragraph<'static> {
     ])];
     lines.extend(recorder.lanes.iter().map(lane_line));
     if !recorder.device.error.is_empty() {
-        let state = show::device_state(recorder.device.state);
+        let state = words::device_state(recorder.device.state);
         lines.push(format!("device {state}: {}", clean(&recorder.device.error)).fg(Color::Red).into());
     }
     Paragraph::new(lines).wrap(Wrap { trim: false }).block(block("Disk"))
@@ -267,7 +268,7 @@ fn foot_line(scene: &Scene) -> Line<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use holdfast_sim::samples as sample;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 

@@ -3,12 +3,13 @@
 use super::distiller::{Brief, Distilled, Distiller, Passed};
 use super::{DISTIL, Follow, Room};
 use crate::finding::evaluator::Evaluator;
-use crate::orders;
-use crate::out::{Out, counted};
-use crate::session;
-use crate::times;
+use crate::out::Out;
 use holdfast_base::ByteSize;
+use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Result};
+use holdfast_client::orders;
+use holdfast_client::session;
+use holdfast_client::times;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

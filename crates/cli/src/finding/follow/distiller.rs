@@ -3,11 +3,13 @@
 use super::AGAIN;
 use crate::finding::wish::{self, Kept};
 use crate::finding::{ask, distil, limits, warn};
-use crate::session::{self, link};
-use crate::sql::Sql;
-use crate::{orders, show};
+use crate::out::notices;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Age, HoldId, Sequence, Timestamp};
+use holdfast_client::json;
+use holdfast_client::orders;
+use holdfast_client::session::{self, link};
+use holdfast_client::sql::Sql;
 use holdfast_query::stream::SkippedData;
 use holdfast_ring::{DistilRequest, HoldStatus, Order, Original, Outcome, Refusal, SlotStatus, StreamStatus};
 use serde::Serialize;
@@ -19,7 +21,7 @@ use std::path::PathBuf;
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Distilled {
     pub(super) id: u64,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     pub(super) at: Timestamp,
     pub(super) originals: u32,
     pub(super) copies: u32,
@@ -274,7 +276,7 @@ impl Distiller {
             Order::Distil(DistilRequest { hold: self.id, originals: originals.to_vec() })
         };
         let order = of(&wish::within_an_order(originals, &|originals| orders::fits(&of(originals))));
-        let (originals, copies, elements, bytes) = match orders::ask(&self.path, &order)? {
+        let (originals, copies, elements, bytes) = match orders::ask(&self.path, &order, &notices())? {
             Outcome::Distilled { due: 0, .. } | Outcome::Refused(Refusal::Busy(_)) => {
                 return Ok(ControlFlow::Continue(Became::Later));
             }

@@ -1,10 +1,11 @@
 //! What is found is kept from expiring as soon as a recorder takes it. That all of it would survive a crash is heard later: on a busy
 //! drive this takes seconds, and what arrives does not wait.
 
-use crate::orders;
-use crate::session::link;
+use crate::out::notices;
 use holdfast_base::HoldId;
 use holdfast_base::failure::{Failure, Result};
+use holdfast_client::orders;
+use holdfast_client::session::link;
 use holdfast_protocol::LinkError;
 use holdfast_protocol::client::{Connection, ORDER_TIME};
 use holdfast_ring::{ExtendRequest, Order, Outcome};
@@ -81,7 +82,9 @@ impl<'a> Giving<'a> {
                 self.recorder = orders::recorder(self.path)?;
                 is_new = true;
             }
-            let Some(recorder) = &mut self.recorder else { return orders::ask(self.path, &order(true)) };
+            let Some(recorder) = &mut self.recorder else {
+                return orders::ask(self.path, &order(true), &notices());
+            };
             match recorder.order(order(false)) {
                 Ok(outcome) => {
                     self.owes |= matches!(outcome, Outcome::Extended { .. });
@@ -133,7 +136,7 @@ impl<'a> Giving<'a> {
             return Err(LinkError::Timeout { path, during: "order", seconds });
         }
         if asked.looked.elapsed() >= LOOK {
-            orders::say_why(self.path, &recorder.status()?, &mut asked.said);
+            orders::say_why(self.path, &recorder.status()?, &mut asked.said, &notices());
             asked.looked = Instant::now();
         }
         Ok(None)

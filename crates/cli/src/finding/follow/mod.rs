@@ -10,13 +10,17 @@ use super::ask::Failing;
 use super::evaluator::Evaluator;
 use super::fit::{Fit, Full, Runs, without};
 use super::{Shown, ShownUnseen, resumed, warn};
-use crate::out::{Out, counted};
-use crate::session;
-use crate::{orders, sql, times};
+use crate::interruption::interruption;
+use crate::out::{Out, notices};
 use beside::Beside;
 use distiller::Distiller;
+use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{HoldId, Ordinal, Sequence, StreamId};
+use holdfast_client::orders;
+use holdfast_client::session;
+use holdfast_client::sql;
+use holdfast_client::times;
 use holdfast_ring::{ExtendRequest, Order, Outcome, Refusal};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -123,7 +127,7 @@ impl<'a> Follow<'a> {
         standing: bool,
         distil: bool,
     ) -> Result<Self> {
-        let end = session::interruption()?;
+        let end = interruption()?;
         let beside = distil.then(|| Beside::begin(Distiller::new(path.to_owned(), id), Arc::clone(&end)));
         Ok(Self {
             path,
@@ -483,7 +487,7 @@ impl<'a> Follow<'a> {
             let outcome = if self.standing {
                 self.giving.give(&request)?
             } else {
-                orders::ask(self.path, &Order::Extend(request))?
+                orders::ask(self.path, &Order::Extend(request), &notices())?
             };
             match outcome {
                 Outcome::Extended { added, slots, left, missed } => {

@@ -1,14 +1,15 @@
 //! What was lost, in words: whether it still goes on, and what this run and the ring ever lost. Pure functions of what a
 //! recorder says.
 
-use crate::out::{clean, counted};
-use crate::{show, times};
+use crate::times;
+use crate::words;
 use holdfast_base::Timestamp;
+use holdfast_base::{clean, counted};
 use holdfast_protocol::wire::{RecorderStatus, Status};
 use holdfast_ring::StreamStatus;
 
 /// Whether this run of the recorder has lost anything.
-pub(crate) fn losing(status: &Status) -> bool {
+pub fn losing(status: &Status) -> bool {
     status.recorder.as_ref().is_some_and(|recorder| {
         recorder.sources.iter().any(|source| {
             source.unknown_losses > 0
@@ -19,7 +20,7 @@ pub(crate) fn losing(status: &Status) -> bool {
 }
 
 /// Whether it lost anything in the last minute or so; of a recorder that does not tell, whether it ever did.
-pub(crate) fn losing_now(status: &Status) -> bool {
+pub fn losing_now(status: &Status) -> bool {
     let Some(lately) = status.recorder.as_ref().and_then(|recorder| recorder.recent.as_ref()) else {
         return losing(status);
     };
@@ -32,7 +33,7 @@ fn last_lost(recorder: &RecorderStatus) -> Option<Timestamp> {
 }
 
 /// Whether something is being lost, and what this run has lost, in words.
-pub(crate) fn lost(status: &Status) -> String {
+pub fn lost(status: &Status) -> String {
     let Some(recorder) = &status.recorder else { return "nothing is being recorded".to_owned() };
     let (mut texts, mut perhaps) = (Vec::new(), Vec::new());
     for source in &recorder.sources {
@@ -44,7 +45,7 @@ pub(crate) fn lost(status: &Status) -> String {
                 "{} {} ({})",
                 clean(&source.name),
                 counted(dropped.elements, "element"),
-                show::cause_in_words(dropped.cause)
+                words::cause_in_words(dropped.cause)
             ));
         }
         if source.interface_drops > 0 {
@@ -73,7 +74,7 @@ pub(crate) fn lost(status: &Status) -> String {
 }
 
 /// What the ring ever lost, in words; `None` for nothing.
-pub(crate) fn ever_lost(streams: &[StreamStatus]) -> Option<String> {
+pub fn ever_lost(streams: &[StreamStatus]) -> Option<String> {
     let gaps: u64 = streams.iter().map(|stream| stream.counters.gaps).sum();
     let lost: u64 = streams.iter().map(|stream| stream.counters.lost).sum();
     let unknown: u64 = streams.iter().map(|stream| stream.counters.unknown_gaps).sum();
@@ -90,7 +91,7 @@ pub(crate) fn ever_lost(streams: &[StreamStatus]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use holdfast_sim::samples as sample;
     use std::time::Duration;
 
     // Promise 2: what was lost before it came to us is lost all the same.

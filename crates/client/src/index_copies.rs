@@ -1,7 +1,7 @@
-//! Copies of a ring's index on a faster drive: which slots have one, which are to have one, which no longer.
+//! Index copies: copies of a ring's index on a faster drive, made, checked and removed.
 
-use crate::say;
-use crate::session::{RingArg, link};
+use crate::notices::Notices;
+use crate::session::link;
 use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_base::{Age, Sequence};
 use holdfast_protocol::LinkError;
@@ -14,46 +14,28 @@ use std::sync::{Arc, OnceLock};
 /// For a copy that finds no room, so many times its bytes are freed at most.
 const MOST_FREED: u64 = 4;
 
-/// Where copies of the index are.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct IndexArg {
-    /// Index drive: the folder or device of `holdfast index` [default: `index` of the ring in the
-    /// configuration file]
-    #[arg(long = "index", value_name = "PATH")]
-    place: Option<PathBuf>,
-}
-
-impl IndexArg {
-    /// Where, if that is known.
-    pub(crate) fn place(&self, ring: &RingArg) -> Result<Option<PathBuf>> {
-        match &self.place {
-            Some(place) => Ok(Some(place.clone())),
-            None => ring.index(),
-        }
-    }
-}
-
-/// Where a question looks for copies before it reads the ring, if anywhere.
+/// Copies that a query reads before it reads the ring, if there are any.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Index {
+pub struct IndexCopies {
     place: Option<PathBuf>,
+    notices: Notices,
     looked: Arc<OnceLock<()>>,
 }
 
-impl Index {
-    /// At that place.
-    pub(crate) fn at(place: Option<PathBuf>) -> Self {
-        Self { place, looked: Arc::default() }
+impl IndexCopies {
+    /// Copies at that place; `notices` are told where there are none of the ring.
+    pub fn at(place: Option<PathBuf>, notices: Notices) -> Self {
+        Self { place, notices, looked: Arc::default() }
     }
 
     /// A reader that looks there. Whoever asks is told once where there is nothing of the ring: the answer is the same, but not as
     /// soon.
-    pub(crate) fn read_by(&self, reader: RingReader) -> RingReader {
+    pub fn read_by(&self, reader: RingReader) -> RingReader {
         if let Some(place) = &self.place {
             let ring = reader.superblock().ring;
             self.looked.get_or_init(|| {
                 if let Some(nothing) = nothing_of(&IndexDrive::new(place, ring), place) {
-                    say(&format!("{nothing}: all is read from the ring"));
+                    self.notices.tell(format_args!("{nothing}: all is read from the ring"));
                 }
             });
         }
@@ -62,7 +44,7 @@ impl Index {
 }
 
 /// That there is nothing of a ring at the place of its copies, in words.
-pub(crate) fn nothing_of(drive: &IndexDrive, place: &Path) -> Option<String> {
+pub fn nothing_of(drive: &IndexDrive, place: &Path) -> Option<String> {
     let shown = place.display();
     match drive.is_there() {
         Ok(true) => None,
@@ -76,35 +58,37 @@ pub(crate) fn nothing_of(drive: &IndexDrive, place: &Path) -> Option<String> {
     }
 }
 
-/// What went wrong, and where.
-pub(crate) enum Trouble {
+/// Error of keeping copies.
+pub enum CopyError {
     /// On the way to the ring: it may be better soon.
     Ring(Failure),
     /// On the index drive.
     Drive(Failure),
 }
 
-impl From<LinkError> for Trouble {
+impl From<LinkError> for CopyError {
     fn from(error: LinkError) -> Self {
         Self::Ring(link(&error))
     }
 }
 
-/// What was done.
+/// Report of one round of copying.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Done {
+pub struct CopyReport {
     /// Slots that have a copy by now.
-    pub(crate) slots: u64,
+    pub slots: u64,
     /// Bytes of all copies.
-    pub(crate) bytes: u64,
-    pub(crate) copied: u64,
-    pub(crate) removed: u64,
+    pub bytes: u64,
+    /// Copies made.
+    pub copied: u64,
+    /// Copies removed.
+    pub removed: u64,
     /// Slots without a copy, for which there is no room.
-    pub(crate) left: u64,
+    pub left: u64,
     /// Why copies that were taken away could not be overwritten before.
-    pub(crate) kept: Option<String>,
+    pub kept: Option<String>,
     /// Slots that could not be copied, and why.
-    pub(crate) damaged: Vec<(Sequence, String)>,
+    pub damaged: Vec<(Sequence, String)>,
 }
 
 /// The copies that there are, as far as they are of slots that the ring still has.
@@ -121,7 +105,7 @@ struct Copies<'d> {
 
 impl<'d> Copies<'d> {
     /// Takes away those of slots that are gone.
-    fn of(drive: &'d IndexDrive, slots: &[PlannedSlot]) -> Result<Self, Trouble> {
+    fn of(drive: &'d IndexDrive, slots: &[PlannedSlot]) -> Result<Self, CopyError> {
         let ages: HashMap<Sequence, Age> = slots.iter().map(|slot| (slot.sequence, slot.age)).collect();
         let mut copies =
             Self { drive, bytes: BTreeMap::new(), used: 0, removed: 0, is_shrunk: false, left: None };
@@ -138,9 +122,9 @@ impl<'d> Copies<'d> {
         Ok(copies)
     }
 
-    fn trouble(&self, doing: &str, error: &std::io::Error) -> Trouble {
+    fn trouble(&self, doing: &str, error: &std::io::Error) -> CopyError {
         let failure = Failure::io(doing, self.drive.path(), error);
-        Trouble::Drive(match error.kind() {
+        CopyError::Drive(match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
                 failure.advice("make room there, or say how much may be taken with --size")
             }
@@ -148,7 +132,7 @@ impl<'d> Copies<'d> {
         })
     }
 
-    fn remove(&mut self, sequence: Sequence) -> Result<(), Trouble> {
+    fn remove(&mut self, sequence: Sequence) -> Result<(), CopyError> {
         let left = self.drive.remove(sequence);
         let left = left.map_err(|error| self.trouble("cannot take a copy away", &error))?;
         self.left = self.left.take().or(left);
@@ -162,9 +146,9 @@ impl<'d> Copies<'d> {
         &mut self,
         reader: &mut RingReader,
         slots: &[PlannedSlot],
-        sound: &mut Sound,
+        sound: &mut CheckedCopies,
         enough: &dyn Fn() -> bool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), CopyError> {
         let all: HashSet<Sequence> = self.bytes.keys().map(|(_, sequence)| *sequence).collect();
         sound.0.retain(|sequence| all.contains(sequence));
         let unknown = self.bytes.keys().rev().filter(|(_, sequence)| !sound.0.contains(sequence));
@@ -198,7 +182,7 @@ impl<'d> Copies<'d> {
     }
 
     /// Takes away the oldest until there are no more than `limit` bytes.
-    fn shrink(&mut self, limit: u64) -> Result<(), Trouble> {
+    fn shrink(&mut self, limit: u64) -> Result<(), CopyError> {
         while self.used > limit
             && let Some((copy, bytes)) = self.bytes.pop_first()
         {
@@ -228,7 +212,7 @@ impl<'d> Copies<'d> {
         (over == 0).then_some(gone)
     }
 
-    fn put(&mut self, slot: &PlannedSlot, image: &[u8], gone: &[(Age, Sequence)]) -> Result<(), Trouble> {
+    fn put(&mut self, slot: &PlannedSlot, image: &[u8], gone: &[(Age, Sequence)]) -> Result<(), CopyError> {
         let mut freed = 0;
         self.is_shrunk |= !gone.is_empty();
         for copy in gone {
@@ -266,26 +250,26 @@ fn slots(reader: &mut RingReader) -> Result<Vec<PlannedSlot>, LinkError> {
 /// Copies that have been looked through since this process began, or that it made: what others left behind may be damaged. It is
 /// forgotten where they were lost, for what is there then is others'.
 #[derive(Debug, Default)]
-pub(crate) struct Sound(HashSet<Sequence>);
+pub struct CheckedCopies(HashSet<Sequence>);
 
 /// Takes away the copies of slots that the ring no longer has; why one could not be overwritten before, if so.
-pub(crate) fn sweep(reader: &mut RingReader, drive: &IndexDrive) -> Result<Option<std::io::Error>, Trouble> {
+pub fn sweep(reader: &mut RingReader, drive: &IndexDrive) -> Result<Option<std::io::Error>, CopyError> {
     Ok(Copies::of(drive, &slots(reader)?)?.left)
 }
 
 /// Takes away copies that are damaged, and copies what has none, the youngest first, within `limit` bytes, until `enough`.
-pub(crate) fn copy(
+pub fn copy(
     reader: &mut RingReader,
     drive: &IndexDrive,
     limit: u64,
-    sound: &mut Sound,
+    sound: &mut CheckedCopies,
     enough: &dyn Fn() -> bool,
-) -> Result<Done, Trouble> {
+) -> Result<CopyReport, CopyError> {
     let slots = slots(reader)?;
     let mut copies = Copies::of(drive, &slots)?;
     copies.look_through(reader, &slots, sound, enough)?;
     copies.shrink(limit)?;
-    let (mut done, mut is_full) = (Done::default(), false);
+    let (mut done, mut is_full) = (CopyReport::default(), false);
     let missing: Vec<&PlannedSlot> = slots.iter().rev().filter(|slot| !copies.has(slot)).collect();
     for slot in missing {
         if enough() {

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// What a stretch of a question is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub enum Piece {
     /// Words, numbers, signs, and what is between them.
     Words,
     /// A text, with its quotes.
@@ -20,7 +20,7 @@ pub(crate) enum Piece {
 }
 
 /// A question in stretches, one behind the other. What lacks its end goes on to the end.
-pub(crate) fn pieces(sql: &str) -> Vec<(Piece, Range<usize>)> {
+pub fn pieces(sql: &str) -> Vec<(Piece, Range<usize>)> {
     let (mut pieces, mut words, mut at) = (Vec::new(), 0, 0);
     while at < sql.len() {
         let Some((piece, end)) = quoted(&sql.as_bytes()[at..]) else {
@@ -76,7 +76,7 @@ fn quoted(rest: &[u8]) -> Option<(Piece, usize)> {
 }
 
 /// Whether there is no question in it: nothing, or comments.
-pub(crate) fn is_blank(text: &str) -> bool {
+pub fn is_blank(text: &str) -> bool {
     pieces(text).into_iter().all(|(piece, at)| match piece {
         Piece::Comment => true,
         Piece::Words => text[at].trim().is_empty(),
@@ -85,13 +85,13 @@ pub(crate) fn is_blank(text: &str) -> bool {
 }
 
 /// The questions of a text, apart from each other by `;`.
-pub(crate) fn questions(text: &str) -> impl Iterator<Item = &str> {
+pub fn questions(text: &str) -> impl Iterator<Item = &str> {
     let (whole, rest) = split(text);
     whole.into_iter().chain(Some(rest.trim()).filter(|rest| !is_blank(rest)))
 }
 
 /// Those that are ended, and what comes behind the last of them.
-pub(crate) fn split(text: &str) -> (Vec<&str>, &str) {
+pub fn split(text: &str) -> (Vec<&str>, &str) {
     let (mut start, mut whole) = (0, Vec::new());
     for at in signs(text, ";") {
         whole.extend(Some(text[start..at].trim()).filter(|question| !is_blank(question)));
@@ -101,7 +101,7 @@ pub(crate) fn split(text: &str) -> (Vec<&str>, &str) {
 }
 
 /// Where these signs stand among its words.
-pub(crate) fn signs(sql: &str, signs: &str) -> Vec<usize> {
+pub fn signs(sql: &str, signs: &str) -> Vec<usize> {
     let words = pieces(sql).into_iter().filter(|(piece, _)| *piece == Piece::Words);
     words
         .flat_map(|(_, at)| sql[at.clone()].match_indices(signs).map(move |(from, _)| at.start + from))
@@ -109,12 +109,12 @@ pub(crate) fn signs(sql: &str, signs: &str) -> Vec<usize> {
 }
 
 /// Where a text stands in it, by what it says: of several that say the same nobody knows which one is meant.
-pub(crate) fn text(sql: &str, said: &str) -> Vec<usize> {
+pub fn text(sql: &str, said: &str) -> Vec<usize> {
     texts(sql).into_iter().filter(|(_, text)| text == said).map(|(at, _)| at).collect()
 }
 
 /// Its texts: where each begins, and what it says.
-pub(crate) fn texts(sql: &str) -> Vec<(usize, String)> {
+pub fn texts(sql: &str) -> Vec<(usize, String)> {
     let texts = pieces(sql).into_iter().filter(|(piece, _)| *piece == Piece::Text);
     let said = |quoted: &str| {
         let text = quoted.strip_prefix('\'').unwrap_or(quoted);
@@ -124,12 +124,12 @@ pub(crate) fn texts(sql: &str) -> Vec<(usize, String)> {
 }
 
 /// Where a name stands in it, as a word or in quotes, or as a text where that is all there is of it.
-pub(crate) fn word(sql: &str, name: &str) -> Option<usize> {
+pub fn word(sql: &str, name: &str) -> Option<usize> {
     words(sql, name).first().copied().or_else(|| text(sql, name).first().copied())
 }
 
 /// Where it stands as a word or in quotes, whether its letters are capitals or not.
-pub(crate) fn words(sql: &str, name: &str) -> Vec<usize> {
+pub fn words(sql: &str, name: &str) -> Vec<usize> {
     let (lower, name) = (sql.to_ascii_lowercase(), name.to_ascii_lowercase());
     if name.is_empty() {
         return Vec::new();
@@ -149,7 +149,7 @@ pub(crate) fn words(sql: &str, name: &str) -> Vec<usize> {
 }
 
 /// The byte at a line and a column, both counted from 1.
-pub(crate) fn at(sql: &str, line: usize, column: usize) -> Option<usize> {
+pub fn at(sql: &str, line: usize, column: usize) -> Option<usize> {
     let (line, column) = (line.checked_sub(1)?, column.saturating_sub(1));
     let text = sql.split('\n').nth(line)?;
     let before: usize = sql.split('\n').take(line).map(|line| line.len() + 1).sum();
@@ -157,7 +157,7 @@ pub(crate) fn at(sql: &str, line: usize, column: usize) -> Option<usize> {
 }
 
 /// The lines of a question with marks under what stands at these bytes of it, which rise.
-pub(crate) fn mark(sql: &str, places: &[usize]) -> Option<String> {
+pub fn mark(sql: &str, places: &[usize]) -> Option<String> {
     let mut marks: BTreeMap<usize, String> = BTreeMap::new();
     for at in places {
         let before = sql.get(..*at)?;

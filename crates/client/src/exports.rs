@@ -1,16 +1,15 @@
 //! Exports of what the reader gives: of a plan, and of the elements that a query finds. These are read back in the order of their
 //! ordinals; nothing is kept of them but the ordinals of one read.
 
-use crate::because::Because;
-use crate::out::{Out, counted};
+use crate::attribution::Attribution;
 use crate::session::{self, link};
 use crate::sql::Sql;
-use holdfast_base::failure::{Failure, Kind, Result};
-use holdfast_base::{ByteSize, Ordinal};
+use holdfast_base::Ordinal;
+use holdfast_base::counted;
+use holdfast_base::failure::{Failure, Result};
 use holdfast_export::{Counts, ElementFilter, Export, Format, Output, Sink, Written};
 use holdfast_reader::{Plan, RingReader, Selection};
 use holdfast_ring::Range;
-use serde::Serialize;
 use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
@@ -25,28 +24,27 @@ const TURN: Duration = Duration::from_millis(100);
 const MOST: usize = 1 << 16;
 
 /// Where an export goes.
-pub(crate) struct Destination<'a> {
+pub struct Destination<'a> {
     /// A file; none: standard output.
-    pub(crate) file: Option<&'a Path>,
+    pub file: Option<&'a Path>,
     /// Whether one that is there is replaced.
-    pub(crate) force: bool,
+    pub force: bool,
     /// Who wants it, and why.
-    pub(crate) because: &'a Because,
+    pub by: &'a Attribution,
     /// What is put on record.
-    pub(crate) what: &'a str,
+    pub what: &'a str,
 }
 
-#[derive(Serialize)]
-struct Shown<'a> {
-    output: Option<&'a Path>,
-    format: &'static str,
-    bytes: u64,
-    blake3: &'a str,
-    elements: u64,
-    payload_bytes: u64,
-    gone: u64,
-    partial: u64,
-    damaged: u64,
+/// Export of query hits.
+pub struct HitsExport {
+    /// Elements that the query found.
+    pub found: u64,
+    /// Elements that could not be read any more.
+    pub gone: u64,
+    /// Counts of what was read.
+    pub counts: Counts,
+    /// What was written.
+    pub written: Written,
 }
 
 /// Rising ordinals, cut into what is read in one go.
@@ -69,15 +67,14 @@ impl Runs {
     }
 }
 
-/// Asks, exports what is found, and says so. How many elements were found.
-pub(crate) fn hits(
+/// Exports the elements that a query finds; `None` where it finds none.
+pub fn hits(
     sql: &Sql,
     question: &str,
     ring: &Path,
     format: Format,
     to: &Destination<'_>,
-    out: &mut Out,
-) -> Result<u64> {
+) -> Result<Option<HitsExport>> {
     let mut reader = session::open(ring)?;
     let (id, ordinals) = sql.hits(question)?;
     let mut streams = reader.streams().map_err(|error| link(&error))?;
@@ -95,7 +92,7 @@ pub(crate) fn hits(
         let (Some(first), Some(last)) = (run.first(), run.last()) else { return Ok(()) };
         if found == 0 {
             let all = Selection { streams: vec![id], range: Range::ALL };
-            to.because.export(&mut reader, &all, to.what)?;
+            to.by.export(&mut reader, &all, to.what)?;
         }
         let range = Range { ordinals: Some((*first, Ordinal(last.0.saturating_add(1)))), ..Range::ALL };
         let plan = reader.plan(&Selection { streams: vec![id], range }).map_err(|error| link(&error))?;
@@ -119,31 +116,15 @@ pub(crate) fn hits(
     let (export, taken) = sink.finish();
     if taken.elements == 0 {
         // Of nothing no file is made.
-        return if found == 0 { Ok(0) } else { Err(nothing(found, &taken).at_path(ring)) };
+        return if found == 0 { Ok(None) } else { Err(nothing(found, &taken).at_path(ring)) };
     }
     let written = export.finish()?.finish()?;
     let gone = found - taken.elements - taken.partial.min(found - taken.elements);
-    if out.is_json() {
-        let shown = Shown {
-            output: to.file,
-            format: format.name(),
-            bytes: written.bytes,
-            blake3: &written.blake3,
-            elements: taken.elements,
-            payload_bytes: taken.bytes,
-            gone,
-            partial: taken.partial,
-            damaged: taken.damaged,
-        };
-        if to.file.is_none() { Out::stderr(true).last(&shown)? } else { out.object(&shown)? }
-    } else {
-        told(&taken, gone, &written)?;
-    }
-    if taken.damaged > 0 { Err(Failure::said(Kind::Failed)) } else { Ok(found) }
+    Ok(Some(HitsExport { found, gone, counts: taken, written }))
 }
 
 /// Reads all that a plan leads to into a sink.
-pub(crate) fn fill(sink: &mut Sink, reader: &mut RingReader, plan: &Plan) -> Result<()> {
+pub fn fill(sink: &mut Sink, reader: &mut RingReader, plan: &Plan) -> Result<()> {
     let report = reader.read(plan, &mut |item| sink.take(&item));
     sink.end_read(report.map(|report| report.expired).map_err(|error| link(&error)))
 }
@@ -162,21 +143,6 @@ fn nothing(found: u64, taken: &Counts) -> Failure {
     }
     Failure::nothing(format_args!("{found} found, which expired before they could be read"))
         .advice("hold what you look for first: `holdfast hold --where`")
-}
-
-/// The report for people, on standard error.
-fn told(taken: &Counts, gone: u64, written: &Written) -> Result<()> {
-    let mut err = Out::stderr(false);
-    let elements = counted(taken.elements, "element");
-    err.line(format_args!("{elements}, {} of payload", ByteSize(taken.bytes)))?;
-    if gone > 0 {
-        err.line(format_args!("{} found could not be read any more", counted(gone, "more element")))?;
-    }
-    for line in taken.left_out() {
-        err.line(line)?;
-    }
-    err.line(format_args!("wrote {}, BLAKE3 {}", counted(written.bytes, "byte"), written.blake3))?;
-    err.flush()
 }
 
 #[cfg(test)]

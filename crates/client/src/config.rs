@@ -1,4 +1,4 @@
-//! The configuration file: names for rings, and what `record` is to do with them. Where it lies and what it says;
+//! Configuration file: names for rings, and what `record` is to do with them. Where it lies and what it says;
 //! nothing here opens a ring.
 
 use holdfast_base::failure::{Failure, Result};
@@ -7,24 +7,21 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// What is said of RING in the help of every command.
-pub(crate) const HELP: &str = "path of a ring (file or device), or its name in the configuration file";
-
 /// Bytes of a configuration file: thousands of rings.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// One ring with a name.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NamedRing {
+struct NamedRing {
     /// Its file or device.
-    pub(crate) path: PathBuf,
+    path: PathBuf,
     /// What `holdfast record NAME` adds to its command line, before what was typed.
     #[serde(default)]
-    pub(crate) record: Vec<String>,
+    record: Vec<String>,
     /// The folder on an index drive that has copies of its index.
     #[serde(default)]
-    pub(crate) index: Option<PathBuf>,
+    index: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
@@ -36,13 +33,13 @@ struct Config {
 
 /// A ring as it was named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct RingEntry {
     /// Where it is.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// What `record` adds.
-    pub(crate) record: Vec<String>,
+    pub record: Vec<String>,
     /// Where copies of its index are.
-    pub(crate) index: Option<PathBuf>,
+    pub index: Option<PathBuf>,
 }
 
 /// The files that are looked at, in this order; what comes first wins.
@@ -60,7 +57,7 @@ fn files(var: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
 }
 
 /// Finds the ring that was named: what has a slash in it is a path, the rest is looked up first.
-pub(crate) fn ring(named: &Path) -> Result<Place> {
+pub fn ring(named: &Path) -> Result<RingEntry> {
     let must_exist = std::env::var_os("HOLDFAST_CONFIG").is_some_and(|file| !file.is_empty());
     let files = files(|name| std::env::var_os(name));
     find(named, &files, must_exist, |file| read(file, must_exist))
@@ -71,7 +68,7 @@ fn find(
     files: &[PathBuf],
     must_exist: bool,
     read: impl Fn(&Path) -> Result<Config, Unread>,
-) -> Result<Place> {
+) -> Result<RingEntry> {
     let name = named.to_str().filter(|name| !name.contains('/'));
     let mut unread = None;
     if let Some(name) = name {
@@ -79,7 +76,7 @@ fn find(
             match read(file) {
                 Ok(mut config) => {
                     if let Some(ring) = config.rings.remove(name) {
-                        return Ok(Place { path: ring.path, record: ring.record, index: ring.index });
+                        return Ok(RingEntry { path: ring.path, record: ring.record, index: ring.index });
                     }
                 }
                 // Somebody else's, as where a program was started with another's HOME: it has no names for us.
@@ -93,7 +90,7 @@ fn find(
         Some((name, why)) if !named.exists() => {
             Err(why.advice(format_args!("let it be read, or say ./{name} where a file is meant")))
         }
-        _ => Ok(Place { path: named.to_owned(), record: Vec::new(), index: None }),
+        _ => Ok(RingEntry { path: named.to_owned(), record: Vec::new(), index: None }),
     }
 }
 

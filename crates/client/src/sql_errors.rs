@@ -1,19 +1,19 @@
 //! What the engine says against a question, in the words of the commands: what is wrong, where it stands, what to write instead.
 //! The engine tells of types and rules of its own; people know addresses, times and bytes.
 
-use crate::out::counted;
-use crate::question::{at, mark, signs, text, texts, word, words};
 use crate::session::link;
+use crate::sql_text::{at, mark, signs, text, texts, word, words};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
+use holdfast_base::counted;
 use holdfast_base::failure::Failure;
 use holdfast_protocol::LinkError;
 use holdfast_query::{IncompleteAnswer, describe_type};
 
 /// What helps against slots that expire while they are asked for.
-pub(crate) const YOUNGER: &str =
+pub const YOUNGER: &str =
     "ask for younger data (time > now() - interval '10 minutes'), or hold the range first";
 /// What there is for bytes.
 const BYTES: &str = "bytes are searched with matches(payload, 'GET /[a-z]+'), made text with text(payload), and cut with \
@@ -29,7 +29,7 @@ const SLOTS: usize = 100;
 const NAMES: usize = 12;
 
 /// What the engine says against a question, with the place in it where it knows that. `tables` are those that there are.
-pub(crate) fn failure(error: &DataFusionError, sql: &str, tables: &[String]) -> Failure {
+pub fn failure(error: &DataFusionError, sql: &str, tables: &[String]) -> Failure {
     let root = error.find_root();
     if let DataFusionError::External(external) = root {
         if let Some(error) = external.downcast_ref::<LinkError>() {

@@ -1,15 +1,15 @@
-//! How an order reaches a ring: through its recorder where one runs, otherwise by taking the ring for one commit.
+//! Orders to a ring: given through its recorder where one runs, otherwise by taking the ring for one commit.
 
-use crate::out::clean;
+use crate::notices::Notices;
 use crate::session::{link, refused};
 use crate::times;
+use holdfast_base::clean;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Sequence, SystemClock};
 use holdfast_media::{Access, Device, OpenError, RealDisk};
 use holdfast_protocol::client::Connection;
 use holdfast_protocol::wire::{DeviceState, DeviceStatus, MAX_RANGES, MAX_REQUEST, Request, Status};
 use holdfast_ring::{Order, Outcome, order_offline};
-use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -23,26 +23,26 @@ const DEPTH: usize = 8;
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The recorder of the ring at `lane`; `None` when none runs.
-pub(crate) fn recorder(lane: &Path) -> Result<Option<Connection>> {
+pub fn recorder(lane: &Path) -> Result<Option<Connection>> {
     let place = holdfast_protocol::locate(lane).map_err(|error| link(&error))?;
     holdfast_protocol::find_recorder(&place).map_err(|error| link(&error))
 }
 
 /// Gives an order and waits until it is durable.
-pub(crate) fn give(lane: &Path, order: &Order) -> Result<Outcome> {
-    match ask(lane, order)? {
+pub fn give(lane: &Path, order: &Order, notices: &Notices) -> Result<Outcome> {
+    match ask(lane, order, notices)? {
         Outcome::Refused(refusal) => Err(refused(&refusal)),
         done => Ok(done),
     }
 }
 
 /// The same; that it is refused is an outcome, too.
-pub(crate) fn ask(lane: &Path, order: &Order) -> Result<Outcome> {
+pub fn ask(lane: &Path, order: &Order, notices: &Notices) -> Result<Outcome> {
     let mut tries = 0;
     loop {
         if let Some(mut recorder) = recorder(lane)? {
             let mut said = false;
-            let mut meanwhile = |status: &Status| say_why(lane, status, &mut said);
+            let mut meanwhile = |status: &Status| say_why(lane, status, &mut said, notices);
             return recorder.order_watched(order.clone(), &mut meanwhile).map_err(|error| link(&error));
         }
         match Device::open(lane, Access::Own) {
@@ -57,13 +57,12 @@ pub(crate) fn ask(lane: &Path, order: &Order) -> Result<Outcome> {
 }
 
 /// Says what keeps an order waiting, where it is the device, if that was not said.
-pub(crate) fn say_why(lane: &Path, status: &Status, said: &mut bool) {
+pub fn say_why(lane: &Path, status: &Status, said: &mut bool, notices: &Notices) {
     let device = status.recorder.as_ref().map(|recorder| &recorder.device);
     if let Some(text) = device.and_then(|device| waits_for(lane, device))
         && !std::mem::replace(said, true)
     {
-        // Whoever does not listen misses nothing else.
-        let _ = writeln!(io::stderr(), "holdfast: {text}");
+        notices.tell(text);
     }
 }
 
@@ -88,18 +87,18 @@ fn alone(device: Device, order: Order, lane: &Path) -> Result<Outcome> {
 }
 
 /// Whether an order is no larger than a recorder takes.
-pub(crate) fn fits(order: &Order) -> bool {
+pub fn fits(order: &Order) -> bool {
     Request::Order(order.clone()).encode(0).len() <= MAX_REQUEST
 }
 
 /// At most as many runs of sequences as an order takes.
-pub(crate) fn gathered(runs: Vec<(Sequence, Sequence)>) -> Vec<(Sequence, Sequence)> {
+pub fn gathered(runs: Vec<(Sequence, Sequence)>) -> Vec<(Sequence, Sequence)> {
     let runs = runs.into_iter().map(|(first, last)| (first.0, last.0)).collect();
     fewer(runs, MAX_RANGES).into_iter().map(|(first, last)| (Sequence(first), Sequence(last))).collect()
 }
 
 /// At most so many runs: those with the least between them become one.
-pub(crate) fn fewer(mut runs: Vec<(u64, u64)>, most: usize) -> Vec<(u64, u64)> {
+pub fn fewer(mut runs: Vec<(u64, u64)>, most: usize) -> Vec<(u64, u64)> {
     if runs.len() <= most {
         return runs;
     }
@@ -122,7 +121,7 @@ pub(crate) fn fewer(mut runs: Vec<(u64, u64)>, most: usize) -> Vec<(u64, u64)> {
 }
 
 /// An outcome of another kind than the order's.
-pub(crate) fn unexpected(outcome: &Outcome) -> Failure {
+pub fn unexpected(outcome: &Outcome) -> Failure {
     Failure::failed(format_args!("the ring answered with something else than was asked: {outcome:?}"))
         .advice("use the commands of the recorder's release")
 }

@@ -4,10 +4,10 @@ use holdfast_base::{Timestamp, UnitError};
 use std::borrow::Cow;
 use std::time::Duration;
 
-pub(crate) use holdfast_base::times::{rfc3339, spoken, spoken_up, to_the_milli, to_the_second};
+pub use holdfast_base::times::{rfc3339, spoken, spoken_up, to_the_milli, to_the_second};
 
 /// What is said of times in the help of commands that take one.
-pub(crate) const HELP: &str = "Times: RFC 3339 (2026-11-20T10:05:00Z, 2026-11-20T11:05:00.25+01:00), the same without a zone\n\
+pub const HELP: &str = "Times: RFC 3339 (2026-11-20T10:05:00Z, 2026-11-20T11:05:00.25+01:00), the same without a zone\n\
     (taken as UTC), `now`, back from now (-5m, -1h30m, -2d), Unix seconds (1795169100.25), or Unix\n\
     nanoseconds.";
 
@@ -22,7 +22,7 @@ const LEAST_NANOS: i64 = 100_000_000_000_000_000;
 
 /// A point in time that may depend on when the command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum When {
+pub enum When {
     /// As it was typed.
     At(Timestamp),
     /// So much before now.
@@ -33,7 +33,7 @@ pub(crate) enum When {
 
 impl When {
     /// The point in time, seen from `now`.
-    pub(crate) fn resolve(self, now: Timestamp) -> Timestamp {
+    pub fn resolve(self, now: Timestamp) -> Timestamp {
         match self {
             Self::At(time) => time,
             Self::Before(span) => now - span,
@@ -43,7 +43,7 @@ impl When {
 }
 
 /// Reads a point in time.
-pub(crate) fn when(text: &str) -> Result<When, UnitError> {
+pub fn when(text: &str) -> Result<When, UnitError> {
     let text = text.trim();
     let wrong = || UnitError::new("time", text, WANTED);
     if text.eq_ignore_ascii_case("now") {
@@ -109,7 +109,7 @@ fn decimal_nanos(fraction: &str) -> Option<i64> {
 }
 
 /// Reads a length of time: `30s`, `1h30m`, `1.5s`, `250ms`, `7d`.
-pub(crate) fn span(text: &str) -> Result<Duration, UnitError> {
+pub fn span(text: &str) -> Result<Duration, UnitError> {
     let wrong = || UnitError::new("length of time", text, SPAN_WANTED);
     let mut rest = text.trim();
     let mut total: u64 = 0;
@@ -139,7 +139,7 @@ pub(crate) fn span(text: &str) -> Result<Duration, UnitError> {
 }
 
 /// Reads how far back: a length of time, which may be written as a time before now (`-5m`).
-pub(crate) fn back(text: &str) -> Result<Duration, UnitError> {
+pub fn back(text: &str) -> Result<Duration, UnitError> {
     span(text.trim().strip_prefix('-').unwrap_or(text))
 }
 

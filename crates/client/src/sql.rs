@@ -1,68 +1,38 @@
-//! The SQL engine over a ring, as commands use it: set up, asked, its answers written. What it says against a question is put
-//! into words by `complaint`.
+//! SQL engine over a ring: set up, asked, its answers written. Its errors are put into words by `sql_errors`.
 
-use crate::complaint::{YOUNGER, failure};
-use crate::index;
-use crate::out::counted;
+use crate::index_copies::IndexCopies;
 use crate::session::{self, link};
+use crate::sql_errors::{YOUNGER, failure};
 use datafusion::error::DataFusionError;
 use futures::StreamExt;
+use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Kind, Result, reason};
-use holdfast_base::{ByteSize, Ordinal, StreamId};
+use holdfast_base::{Ordinal, StreamId};
 use holdfast_ingest::packet::Preamble;
 use holdfast_query::output::{Format, Output, OutputError};
 use holdfast_query::stream::{OpenRing, ReaderPool, SkippedData};
 use holdfast_query::{Engine, Limits, RingError, answer, engine, hits};
 use holdfast_reader::{OpenSlots, RecoveryCache, RingReader};
 use std::io::{self, Write};
-use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use tokio::runtime::Runtime;
 
-/// What a question may take of the machine.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct LimitArgs {
-    /// Memory for sorting, grouping and joining; excess data is spilled to disk
-    #[arg(long, value_name = "SIZE", default_value = "512MiB")]
-    pub(crate) memory: ByteSize,
-    /// Folder for spilled data [default: the system's]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) spill: Option<PathBuf>,
-    /// Limit on spilled data
-    #[arg(long, value_name = "SIZE", default_value = "16GiB")]
-    pub(crate) spill_size: ByteSize,
-    /// Threads [default: one a core]
-    #[arg(long, value_name = "N")]
-    pub(crate) threads: Option<NonZeroUsize>,
-}
-
-impl LimitArgs {
-    /// As the engine wants it.
-    pub(crate) fn limits(&self) -> Limits {
-        let threads = self.threads.or_else(|| std::thread::available_parallelism().ok());
-        Limits {
-            memory: self.memory,
-            spill: self.spill.clone(),
-            spill_bytes: self.spill_size,
-            threads: threads.unwrap_or(NonZeroUsize::MIN),
-        }
-    }
-}
-
 /// Ordinals, rising, as the engine comes by them; behind the last of them comes `None`.
-pub(crate) type Ordinals = Receiver<Result<Option<Vec<Ordinal>>>>;
+pub type Ordinals = Receiver<Result<Option<Vec<Ordinal>>>>;
 
 /// An engine over a ring, and what it runs on.
-pub(crate) struct Sql {
-    pub(crate) runtime: Runtime,
-    pub(crate) engine: Engine,
+pub struct Sql {
+    /// Runtime on which queries run.
+    pub runtime: Runtime,
+    /// Engine over the streams of the ring.
+    pub engine: Engine,
 }
 
 impl Sql {
     /// Asks, and writes the answer to where `to` says, which is not made before the question is understood. How many rows.
-    pub(crate) fn answer(
+    pub fn answer(
         &self,
         sql: &str,
         format: Format,
@@ -72,7 +42,7 @@ impl Sql {
     }
 
     /// The stream of which a question finds elements, and their ordinals.
-    pub(crate) fn hits(&self, sql: &str) -> Result<(StreamId, Ordinals)> {
+    pub fn hits(&self, sql: &str) -> Result<(StreamId, Ordinals)> {
         let wrong = |error: DataFusionError| failure(&error, sql, &self.engine.tables());
         let mut found = self.runtime.block_on(hits(&self.engine, sql)).map_err(wrong)?;
         let (stream, sql, tables) = (found.stream, sql.to_owned(), self.engine.tables());
@@ -89,7 +59,7 @@ impl Sql {
     }
 
     /// As [`answer`](Self::answer), for who waits for something else beside it: where this is dropped before its end, the question ends.
-    pub(crate) async fn write(
+    pub async fn write(
         &self,
         sql: &str,
         format: Format,
@@ -115,7 +85,7 @@ impl Sql {
 
 /// Sets one up, over a ring of whose index there may be copies in a folder, and of whose open slot something may be known
 /// from questions before.
-pub(crate) fn open(path: &Path, limits: &Limits, index: &index::Index, slots: &OpenSlots) -> Result<Sql> {
+pub fn open(path: &Path, limits: &Limits, index: &IndexCopies, slots: &OpenSlots) -> Result<Sql> {
     session::give_way();
     let at = path.to_owned();
     let (slots, index) = (slots.clone(), index.clone());
@@ -143,7 +113,7 @@ fn link_types(preamble: &[u8]) -> Vec<u16> {
 }
 
 /// What was missed, as the end of the command.
-pub(crate) fn told(missed: &SkippedData) -> Result<()> {
+pub fn told(missed: &SkippedData) -> Result<()> {
     let SkippedData { expired, damaged, places, partial, .. } = missed;
     let (mut said, mut advice) = (Vec::new(), None);
     if let Some(first) = places.first() {

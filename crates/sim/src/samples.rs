@@ -1,4 +1,4 @@
-//! A hand-made ring and recorder, for the tests of what is shown of them.
+//! Sample status of a ring and its recorder, made by hand, for tests of what is shown of them.
 
 use holdfast_base::{Age, ByteSize, Epoch, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Cause, Counters, StreamKind};
@@ -10,7 +10,7 @@ use holdfast_ring::{RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};
 use std::time::Duration;
 
 /// 2026-11-20T10:05:00Z.
-pub(crate) const NOW: Timestamp = Timestamp(1_795_169_100_000_000_000);
+pub const NOW: Timestamp = Timestamp(1_795_169_100_000_000_000);
 
 const MARGIN: MarginStatus = MarginStatus {
     rate: Rate(60 << 20),
@@ -21,7 +21,7 @@ const MARGIN: MarginStatus = MarginStatus {
 };
 
 /// Ten minutes of recording: 1 MiB/s into 1 MiB slots.
-pub(crate) fn status() -> Status {
+pub fn status() -> Status {
     let uptime = Duration::from_mins(10);
     let mut write_latency = Latency::default();
     for _ in 0..99 {
@@ -142,7 +142,7 @@ fn lately() -> RecentStatus {
 }
 
 /// Its streams.
-pub(crate) fn streams() -> Vec<StreamStatus> {
+pub fn streams() -> Vec<StreamStatus> {
     let stream = |id, name: &str, kind, framing: &str, gaps| StreamStatus {
         id: StreamId(id),
         name: name.to_owned(),
@@ -166,7 +166,7 @@ pub(crate) fn streams() -> Vec<StreamStatus> {
 }
 
 /// Its slots.
-pub(crate) fn slots() -> Vec<SlotStatus> {
+pub fn slots() -> Vec<SlotStatus> {
     let looks = [
         (SlotLook::Live, 600),
         (SlotLook::Held, 100),

@@ -52,7 +52,7 @@ impl One {
 }
 
 /// The attributes in `file`, each as `--attr` takes it.
-pub(crate) fn attributes(file: &Path) -> Result<Vec<String>> {
+pub fn attributes(file: &Path) -> Result<Vec<String>> {
     let cannot = |error: &std::io::Error| Failure::io("cannot read the schema", file, error);
     let bytes = std::fs::metadata(file).map_err(|error| cannot(&error))?.len();
     if bytes > MOST_BYTES {

@@ -10,30 +10,30 @@ const ENOUGH_SLOTS: u64 = 4;
 
 /// What flows, between two looks or on average since the recorder started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rates {
+pub struct Rates {
     /// Payload that comes in.
-    pub(crate) payload: Rate,
+    pub payload: Rate,
     /// Elements a second.
-    pub(crate) elements: u64,
+    pub elements: u64,
     /// Onto the medium, journal included.
-    pub(crate) disk: Rate,
+    pub disk: Rate,
     /// Slots that fill, in bytes a second: what makes data expire.
-    pub(crate) slots: Rate,
+    pub slots: Rate,
     /// Per source: payload, elements a second.
-    pub(crate) sources: Vec<(Rate, u64)>,
+    pub sources: Vec<(Rate, u64)>,
     /// Per source: what of it is beyond the rate that was declared, and recorded.
-    pub(crate) beyond: Vec<Rate>,
+    pub beyond: Vec<Rate>,
     /// The time over which they were taken.
-    pub(crate) span: Duration,
+    pub span: Duration,
 }
 
 /// The average since the recorder started; `None` without one.
-pub(crate) fn average(status: &Status) -> Option<Rates> {
+pub fn average(status: &Status) -> Option<Rates> {
     status.recorder.as_ref().map(|now| between(status.ring.slot_bytes, None, now))
 }
 
 /// What the recorder tells of the last minute or so; the average since its start where it does not tell, or is younger.
-pub(crate) fn lately(status: &Status) -> Option<Rates> {
+pub fn lately(status: &Status) -> Option<Rates> {
     let now = status.recorder.as_ref()?;
     let Some(lately) = now.recent.as_ref().filter(|lately| lately.span < now.uptime) else {
         return average(status);
@@ -53,7 +53,7 @@ pub(crate) fn lately(status: &Status) -> Option<Rates> {
 }
 
 /// What happened between two looks at the same recorder.
-pub(crate) fn recent(before: &Status, now: &Status) -> Option<Rates> {
+pub fn recent(before: &Status, now: &Status) -> Option<Rates> {
     let (first, last) = (before.recorder.as_ref()?, now.recorder.as_ref()?);
     let same =
         first.pid == last.pid && first.uptime < last.uptime && first.sources.len() == last.sources.len();
@@ -97,19 +97,19 @@ fn between(slot: ByteSize, before: Option<&RecorderStatus>, now: &RecorderStatus
 
 /// How far back one can go, and what becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reach {
+pub struct Reach {
     /// The oldest data that is not held.
-    pub(crate) oldest: Timestamp,
+    pub oldest: Timestamp,
     /// From there to now.
-    pub(crate) back: Duration,
+    pub back: Duration,
     /// When the oldest data expires at this rate; `None` when nothing comes in.
-    pub(crate) expires_in: Option<Duration>,
+    pub expires_in: Option<Duration>,
     /// How far back one can go at this rate once the ring has wrapped.
-    pub(crate) when_full: Option<Duration>,
+    pub when_full: Option<Duration>,
 }
 
 /// The oldest data that will expire in its turn: what is held may be much older, with nothing between.
-pub(crate) fn oldest_live(status: &Status, slots: &[SlotStatus]) -> Option<Timestamp> {
+pub fn oldest_live(status: &Status, slots: &[SlotStatus]) -> Option<Timestamp> {
     let live = slots
         .iter()
         .filter(|slot| matches!(slot.look, SlotLook::Live | SlotLook::Pinned | SlotLook::Damaged));
@@ -119,7 +119,7 @@ pub(crate) fn oldest_live(status: &Status, slots: &[SlotStatus]) -> Option<Times
 }
 
 /// The reach of a ring back to `oldest`, at a rate of filling slots; `None` when it is empty.
-pub(crate) fn reach(status: &Status, oldest: Option<Timestamp>, slots: Rate) -> Option<Reach> {
+pub fn reach(status: &Status, oldest: Option<Timestamp>, slots: Rate) -> Option<Reach> {
     let ring = &status.ring;
     let oldest = oldest?;
     // Without a recorder nothing gets older than it was: the machine's clock tells how long ago.
@@ -145,7 +145,7 @@ pub(crate) fn reach(status: &Status, oldest: Option<Timestamp>, slots: Rate) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use holdfast_sim::samples as sample;
 
     #[test]
     fn rates_are_what_came_between_two_looks() {

@@ -1,0 +1,13 @@
+//! Argument groups that several commands share: what is typed, as options of the libraries.
+
+mod audit;
+mod index;
+mod limits;
+mod range;
+mod ring;
+
+pub(crate) use audit::AuditArgs;
+pub(crate) use index::IndexArg;
+pub(crate) use limits::LimitArgs;
+pub(crate) use range::RangeArgs;
+pub(crate) use ring::RingArg;

@@ -1,0 +1,9 @@
+//! JSON shapes of results: what commands, a server and Python give programs. Their fields are promised, and listed in
+//! `docs/commands.md`. Results of planning and proving are shapes of `planning`.
+
+mod act;
+mod counters;
+
+pub use act::Act;
+pub use counters::Counters;
+pub use holdfast_export::json::{Gap, time, time_if};
