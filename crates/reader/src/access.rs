@@ -3,33 +3,12 @@
 use super::direct::Direct;
 use super::item::PlannedSlot;
 use super::live::Live;
-use holdfast_base::{CHECK_BLOCK, Sequence, SlotNo};
-use holdfast_media::{Buffer, BufferPool};
+use super::read_request::{ReadOutcome, ReadRequest, buffer_of};
+use holdfast_media::Buffer;
 use holdfast_protocol::{LinkError, SharedArea};
 use std::ops::Range;
 
-/// A piece of a slot: offset and length are whole blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ReadRequest {
-    pub(crate) sequence: Sequence,
-    /// Its place; `None` where it is not on the medium.
-    pub(crate) slot: Option<SlotNo>,
-    pub(crate) offset: usize,
-    pub(crate) len: usize,
-}
-
-/// What became of a wish.
-#[derive(Debug)]
-pub(crate) enum ReadOutcome {
-    /// The bytes, at the buffer's start.
-    Bytes(Buffer),
-    /// The slot has expired.
-    Expired,
-    /// The device could not read there.
-    Unreadable(String),
-}
-
-/// How a ring is reached.
+/// The way to the bytes of a ring.
 #[derive(Debug)]
 pub(crate) enum Access {
     /// Through its recorder.
@@ -55,7 +34,7 @@ impl Access {
         }
     }
 
-    /// Reads that may be under way.
+    /// Limit of outstanding reads.
     pub(crate) fn at_once(&self) -> usize {
         match self {
             Self::Live(live) => live.at_once(),
@@ -63,7 +42,7 @@ impl Access {
         }
     }
 
-    /// Reads that may be under way or waiting to be used.
+    /// Limit of reads that are outstanding or not used yet.
     pub(crate) fn depth(&self) -> usize {
         match self {
             Self::Live(live) => live.depth(),
@@ -123,16 +102,4 @@ impl Access {
             Self::Direct(direct) => Ok(direct.complete(wait)),
         }
     }
-}
-
-/// A buffer of at least `len` bytes.
-pub(crate) fn buffer_of(pool: &mut BufferPool, len: usize) -> Result<Buffer, LinkError> {
-    // Small ones are not worth a whole quantum.
-    if len > CHECK_BLOCK * 4
-        && len <= pool.stride()
-        && let Some(buffer) = pool.take()
-    {
-        return Ok(buffer);
-    }
-    Ok(Buffer::aligned(len)?)
 }

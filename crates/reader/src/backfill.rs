@@ -1,10 +1,11 @@
 //! Backfill of an element whose later fragments were read first: a search backwards through skipped chunks and older slots.
 
 use super::assembler::PartialElement;
+use super::interrupt::{Interrupt, SlotInterrupt};
 use super::item::{Missing, PlannedSlot};
-use super::plan::missing_between;
 use super::read_queue::ReadQueue;
-use super::session::{Interrupt, RowPosition, SlotInterrupt};
+use super::row_position::RowPosition;
+use super::slot_ages::missing_between;
 use super::slot_lookup::{IndexedSlot, LookupError, head};
 use holdfast_base::{Age, Ordinal, StreamId};
 use holdfast_format::{Kind, Row, Superblock};

@@ -1,7 +1,7 @@
 //! Direct access to a lane, read-only: large direct reads, several at once, and slots that only the journal has.
 
-use super::access::{ReadOutcome, ReadRequest};
 use super::item::PlannedSlot;
+use super::read_request::{ReadOutcome, ReadRequest};
 use super::recovery_cache::RecoveryCache;
 use holdfast_base::{BLOCK, Clock, Sequence, SlotNo, SystemClock};
 use holdfast_format::{Geometry, Superblock};

@@ -2,7 +2,7 @@
 
 use super::RingReader;
 use super::item::Selection;
-use super::plan::missing_between;
+use super::slot_ages::missing_between;
 use holdfast_base::{Age, Ordinal, Sequence, StreamId};
 use holdfast_protocol::LinkError;
 use holdfast_ring::Range;

@@ -3,12 +3,13 @@
 //! Heads are read ahead. The rest of a slot is read only where its head requires it.
 
 use super::RingReader;
-use super::access::{Access, ReadOutcome};
+use super::access::Access;
 use super::birds_eye_cache::CachedSlot;
+use super::interrupt::{Interrupt, flow};
 use super::item::{Item, PlannedSlot, ReadReport, Selection};
 use super::output::Output;
+use super::read_request::ReadOutcome;
 use super::row_filter::RowFilter;
-use super::session::{Interrupt, flow};
 use super::slot_head::{SlotDefect, SlotHead, head_bytes, may_have};
 use super::slot_lookup::{IndexedSlot, LookupError};
 use holdfast_base::{Age, Ordinal, Sequence, StreamId, Timestamp};

@@ -1,8 +1,8 @@
 //! Access through a recorder: a read is a ticket, answered in the shared area and copied out at once.
 
-use super::access::{ReadOutcome, ReadRequest, buffer_of};
 use super::item::PlannedSlot;
 use super::open_slots::OpenSlots;
+use super::read_request::{ReadOutcome, ReadRequest, buffer_of};
 use holdfast_base::{BLOCK, CHECK_BLOCK, Sequence, SlotNo};
 use holdfast_format::{OpenImage, Superblock};
 use holdfast_media::{Buffer, BufferPool, Lock};

@@ -1,7 +1,7 @@
 //! Partial elements: those that end in a slot and have lost their beginning.
 
 use super::item::PlannedSlot;
-use super::plan::missing_between;
+use super::slot_ages::missing_between;
 use super::slot_lookup::LookupError;
 use super::slot_view::{SlotError, SlotView};
 use holdfast_base::{Age, Ordinal, Sequence};

@@ -4,7 +4,8 @@
 
 use super::RingReader;
 use super::item::{Plan, PlannedSlot, Selection};
-use holdfast_base::{Age, Ordinal, StreamId, Timestamp};
+use super::slot_ages::is_broken;
+use holdfast_base::{Ordinal, StreamId, Timestamp};
 use holdfast_protocol::LinkError;
 use std::ops::Range;
 
@@ -35,23 +36,6 @@ fn spread(stretch: Range<usize>) -> Vec<usize> {
 /// Whether the arrivals in a slot are known without reading it.
 fn is_known(slot: &PlannedSlot) -> bool {
     slot.first.is_some() && slot.last.is_some()
-}
-
-/// Whether slots are missing before a candidate: ages are given one by one.
-fn is_broken(candidates: &[PlannedSlot], at: usize) -> bool {
-    let before = at.checked_sub(1).map_or(0, |before| candidates[before].age.0);
-    candidates.get(at).is_some_and(|slot| slot.age.0 > before + 1)
-}
-
-/// Whether slots are missing between two ages, the second included: of the numbers between them all are ages of slots, or
-/// sequences of distilled copies, which have the ages of others.
-pub(crate) fn missing_between(candidates: &[PlannedSlot], after: Age, until: Age) -> bool {
-    let between = |number: u64| after.0 < number && number <= until.0;
-    let mut numbers: Vec<u64> =
-        candidates.iter().flat_map(|slot| [slot.age.0, slot.sequence.0]).filter(|n| between(*n)).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    (numbers.len() as u64) < until.0.saturating_sub(after.0)
 }
 
 impl RingReader {

@@ -1,9 +1,10 @@
 //! Read-ahead over planned slots: heads, directories and bodies, requested in the order of their use, as many at once as the
 //! access allows.
 
-use super::access::{Access, ReadOutcome, ReadRequest};
+use super::access::Access;
 use super::item::{PlannedSlot, Selection};
 use super::read_queue::ReadQueue;
+use super::read_request::{ReadOutcome, ReadRequest};
 use super::row_filter::RowFilter;
 use super::slot_head::{SlotDefect, SlotHead, SlotIndex, head_bytes};
 use super::slot_read::{SlotPart, SlotRead};

@@ -1,7 +1,8 @@
 //! Queue of outstanding reads, by tag. It keeps early answers until their turn, and takes requests ahead of use.
 
-use super::access::{Access, ReadOutcome, ReadRequest};
+use super::access::Access;
 use super::live::{AHEAD, MOST_AHEAD};
+use super::read_request::{ReadOutcome, ReadRequest};
 use holdfast_base::Sequence;
 use holdfast_media::Buffer;
 use holdfast_protocol::LinkError;

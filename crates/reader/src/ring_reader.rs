@@ -3,12 +3,13 @@
 use super::access::Access;
 use super::assembler::Assembler;
 use super::direct::Direct;
+use super::interrupt::{Interrupt, flow};
 use super::live::Live;
 use super::output::Output;
 use super::read_ahead::ReadAhead;
 use super::read_queue::ReadQueue;
 use super::row_filter::RowFilter;
-use super::session::{Interrupt, ReadState, Session, flow};
+use super::session::{ReadState, Session};
 use super::slot_head::{SlotBounds, SlotHead};
 use super::slot_lookup;
 use super::slot_lookup::LookupError;

@@ -3,87 +3,21 @@
 use super::access::Access;
 use super::assembler::{Assembler, FragmentStep, PartialElement};
 use super::backfill;
+use super::interrupt::{Interrupt, SlotInterrupt, enough, flow};
 use super::item::{Element, Item, Missing, PlannedSlot};
 use super::output::{Output, Preambles};
-use super::plan::missing_between;
-use super::read_ahead::{BodyError, PreparedSlot, ReadAhead};
+use super::read_ahead::{PreparedSlot, ReadAhead};
 use super::row_filter::RowFilter;
+use super::row_position::RowPosition;
+use super::slot_ages::missing_between;
 use super::slot_head::SlotDefect;
 use holdfast_base::{Age, StreamId};
 use holdfast_format::{Cause, Chunk, Flags, Gap, Kind, Row};
 use holdfast_protocol::LinkError;
-use std::ops::ControlFlow;
-
-/// Why a read does not go on as it was.
-#[derive(Debug)]
-pub(crate) enum Interrupt {
-    /// The sink has had enough.
-    Enough,
-    /// Something is not as it should be in the slot at this place of the plan, whose first so many rows have been given:
-    /// before it is called damage, see whether a recorder has taken the ring.
-    Suspect(usize, u32),
-    /// The way to the ring is gone.
-    Failed(LinkError),
-}
-
-impl From<LinkError> for Interrupt {
-    fn from(error: LinkError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// Goes on unless the sink has had enough.
-pub(crate) fn flow(flow: ControlFlow<()>) -> Result<(), Interrupt> {
-    match flow {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Interrupt::Enough),
-    }
-}
 
 /// Finds a preamble.
 pub(crate) type LoadPreamble<'l> =
     dyn FnMut(&mut Access, StreamId, u32) -> Result<Option<Vec<u8>>, LinkError> + 'l;
-
-/// Why a slot does not go on.
-#[derive(Debug)]
-pub(crate) enum SlotInterrupt {
-    /// It has expired.
-    Expired,
-    /// The whole read stops here.
-    Stop(Interrupt),
-}
-
-impl From<BodyError> for SlotInterrupt {
-    fn from(stop: BodyError) -> Self {
-        match stop {
-            BodyError::Expired => Self::Expired,
-            BodyError::Failed(error) => Self::Stop(Interrupt::Failed(error)),
-        }
-    }
-}
-
-#[inline]
-fn enough(done: ControlFlow<()>) -> Result<(), SlotInterrupt> {
-    match done {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(SlotInterrupt::Stop(Interrupt::Enough)),
-    }
-}
-
-/// A row's place.
-pub(crate) struct RowPosition<'a> {
-    /// Place of its slot in the plan.
-    at: usize,
-    pub(crate) planned: &'a PlannedSlot,
-    /// Its chunk's place in the directory.
-    pub(crate) number: usize,
-    /// Its number in the slot.
-    row_number: u32,
-    pub(crate) stream: StreamId,
-    /// Its bytes in the payload.
-    start: usize,
-    end: usize,
-}
 
 /// What outlives a change of access in the middle of a read.
 pub(crate) struct ReadState<'s> {

@@ -1,9 +1,9 @@
 //! Look-ups in one slot: small reads of its head, index, chunks and payload, one after the other.
 
-use super::access::{ReadOutcome, ReadRequest};
 use super::birds_eye_cache::CachedSlot;
 use super::item::PlannedSlot;
 use super::read_queue::ReadQueue;
+use super::read_request::{ReadOutcome, ReadRequest};
 use super::slot_head::{SlotDefect, SlotHead, SlotIndex, head_bytes};
 use super::window::PieceBytes;
 use holdfast_base::{BLOCK, CHECK_BLOCK};

@@ -1,8 +1,8 @@
 //! Read of one slot: the chunks that a selection needs, the reads for them in the order of their use, and the bytes received.
 
-use super::access::ReadRequest;
 use super::item::{PlannedSlot, Selection};
 use super::read_queue::ReadQueue;
+use super::read_request::ReadRequest;
 use super::slot_head::{SlotDefect, SlotHead, SlotIndex, chunk_may_have, may_have};
 use super::window::Window;
 use holdfast_base::{BLOCK, CHECK_BLOCK, StreamId};
