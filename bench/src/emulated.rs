@@ -1,10 +1,10 @@
 //! The emulated drive as a mounted file, for a bench that measures on it: started, given orders, asked whether it kept
 //! up with its model, and unmounted at the end.
 
-use crate::place::Place;
+use crate::cleanup::{Cleanup, CleanupGuard, register};
 use crate::program::{Program, holdfast};
-use crate::undo::{Noted, Undo, note};
-use crate::{Scale, Trouble, tool};
+use crate::work_folder::WorkFolder;
+use crate::{BenchError, Scale, tools};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -14,23 +14,23 @@ pub struct Emulated {
     folder: PathBuf,
     program: Program,
     #[allow(dead_code, reason = "for a signal")]
-    noted: Noted,
+    noted: CleanupGuard,
 }
 
 impl Emulated {
     /// Mounts one below `place`, with arguments as `holdfast-drive` takes them. A real run gives it priority.
-    pub fn mount(place: &Place, arguments: &[&str], scale: Scale) -> Result<Self, Trouble> {
+    pub fn mount(place: &WorkFolder, arguments: &[&str], scale: Scale) -> Result<Self, BenchError> {
         if let Err(cause) = std::fs::File::options().read(true).write(true).open("/dev/fuse") {
-            return Err(Trouble::skipped(format!("/dev/fuse cannot be opened ({cause})")));
+            return Err(BenchError::skipped(format!("/dev/fuse cannot be opened ({cause})")));
         }
         let path = holdfast("holdfast-drive", scale)?;
         let folder = place.file("emulated");
-        std::fs::create_dir_all(&folder).map_err(Trouble::file(&folder, "make it"))?;
+        std::fs::create_dir_all(&folder).map_err(BenchError::file(&folder, "make it"))?;
         let mut all = vec![folder.display().to_string()];
         all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         all.extend(scale.pick(None, Some("--realtime".to_owned())));
         let program = Program::start(&path, &all, Stdio::null(), &place.file("emulated.said"))?;
-        let noted = note(Undo::Mount(folder.clone()));
+        let noted = register(Cleanup::Mount(folder.clone()));
         let mut mounted = Self { folder, program, noted };
         mounted.program.until("the mount", |program| program.said().contains("orders and counters in"))?;
         Ok(mounted)
@@ -46,39 +46,39 @@ impl Emulated {
     }
 
     /// `ok`, `fast`, `eio`, `hang`, `vanish`, `stall 3s` or `reset`.
-    pub fn order(&self, order: &str) -> Result<(), Trouble> {
+    pub fn order(&self, order: &str) -> Result<(), BenchError> {
         let path = self.control();
-        std::fs::write(&path, order).map_err(Trouble::file(&path, "write to it"))
+        std::fs::write(&path, order).map_err(BenchError::file(&path, "write to it"))
     }
 
     /// Its counters, a line each.
-    pub fn report(&self) -> Result<String, Trouble> {
+    pub fn report(&self) -> Result<String, BenchError> {
         let path = self.control();
-        std::fs::read_to_string(&path).map_err(Trouble::file(&path, "read it"))
+        std::fs::read_to_string(&path).map_err(BenchError::file(&path, "read it"))
     }
 
     /// One of them.
-    pub fn figure(&self, name: &str) -> Result<f64, Trouble> {
+    pub fn figure(&self, name: &str) -> Result<f64, BenchError> {
         figure(&self.report()?, name)
     }
 
     /// Whether the machine was too slow for the model since the last `reset`: then nothing that was measured counts.
-    pub fn too_slow(&self) -> Result<bool, Trouble> {
+    pub fn too_slow(&self) -> Result<bool, BenchError> {
         Ok(self.report()?.lines().any(|line| line == "too_slow yes"))
     }
 }
 
 /// One of the counters of a report.
-pub fn figure(report: &str, name: &str) -> Result<f64, Trouble> {
+pub fn figure(report: &str, name: &str) -> Result<f64, BenchError> {
     let value = report.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     value
         .and_then(|value| value.parse().ok())
-        .ok_or_else(|| Trouble::Accounting(format!("the drive does not tell `{name}`: {report}")))
+        .ok_or_else(|| BenchError::Accounting(format!("the drive does not tell `{name}`: {report}")))
 }
 
 /// Takes a mount away, whoever still uses it.
 pub(crate) fn unmount(folder: &Path) {
-    let _ = tool::output("umount", &["--lazy", &folder.to_string_lossy()]);
+    let _ = tools::output("umount", &["--lazy", &folder.to_string_lossy()]);
 }
 
 impl Drop for Emulated {

@@ -1,7 +1,7 @@
 //! `fio`, given what the recorder has: `io_uring`, registered buffers and file, huge pages.
 
-use crate::undo::{Noted, Undo, note};
-use crate::{Trouble, tool};
+use crate::cleanup::{Cleanup, CleanupGuard, register};
+use crate::{BenchError, tools};
 use std::path::Path;
 
 const POOL: &str = "/proc/sys/vm/nr_hugepages";
@@ -13,7 +13,7 @@ const POOL: &str = "/proc/sys/vm/nr_hugepages";
 pub struct HugePages {
     before: Option<u64>,
     #[allow(dead_code, reason = "for a signal")]
-    noted: Option<Noted>,
+    noted: Option<CleanupGuard>,
 }
 
 impl HugePages {
@@ -22,7 +22,7 @@ impl HugePages {
         let read = || std::fs::read_to_string(POOL).ok()?.trim().parse::<u64>().ok();
         let wanted = bytes.div_ceil(2 << 20) + 8;
         let before = read().filter(|have| *have < wanted);
-        let noted = before.map(|before| note(Undo::Setting(POOL, before.to_string())));
+        let noted = before.map(|before| register(Cleanup::Setting(POOL, before.to_string())));
         if before.is_some() {
             let _ = std::fs::write(POOL, wanted.to_string());
         }
@@ -76,8 +76,8 @@ pub struct Job<'a> {
 
 impl Job<'_> {
     /// Runs it; bytes a second.
-    pub fn run(&self) -> Result<f64, Trouble> {
-        tool::need("fio")?;
+    pub fn run(&self) -> Result<f64, BenchError> {
+        tools::need("fio")?;
         let Self { kind, path, offset, size, total, block, depth, align } = self;
         let mut arguments = vec![
             "--name=job".to_owned(),
@@ -100,8 +100,8 @@ impl Job<'_> {
             arguments.push("--sync=dsync".into());
         }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let said = tool::output("fio", &arguments)?;
-        parse(&said, *kind == "write").ok_or_else(|| Trouble::Program { command: "fio".into(), said })
+        let said = tools::output("fio", &arguments)?;
+        parse(&said, *kind == "write").ok_or_else(|| BenchError::program("fio", said))
     }
 }
 

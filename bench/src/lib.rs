@@ -3,32 +3,32 @@
 //! The programs in `benches/` only run a case. Measured figures are in `docs/performance.md`.
 #![forbid(unsafe_code)]
 
-pub mod beside;
 pub mod cases;
-pub mod compare;
+pub mod cleanup;
+pub mod comparison;
+pub mod control_group;
 pub mod cores;
+pub mod counting_disk;
 pub mod disturbers;
 pub mod emulated;
+mod error;
 pub mod fio;
-pub mod greedy;
-pub mod group;
 pub mod link;
 pub mod miniature;
-pub mod place;
+pub mod packet_recorders;
 pub mod plot;
 pub mod program;
-pub mod recorders;
-pub mod reduct;
+pub mod reader_load;
+pub mod reductstore;
 pub mod report;
-pub mod session;
-pub mod standing;
+pub mod rounds;
+pub mod sql_session;
+pub mod standing_hold;
 pub mod stenographer;
-pub mod tool;
-mod trouble;
-pub mod undo;
-pub mod watched;
+pub mod tools;
+pub mod work_folder;
 
-pub use trouble::Trouble;
+pub use error::BenchError;
 
 /// How much a run does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,16 +55,16 @@ impl Scale {
 }
 
 /// Runs a bench: says what went wrong, or why it was left out.
-pub fn run(bench: impl FnOnce(Scale) -> Result<(), Trouble>) -> std::process::ExitCode {
-    undo::prepare();
+pub fn run(bench: impl FnOnce(Scale) -> Result<(), BenchError>) -> std::process::ExitCode {
+    cleanup::prepare();
     match bench(Scale::from_arguments()) {
         Ok(()) => std::process::ExitCode::SUCCESS,
-        Err(Trouble::Skipped { why }) => {
-            println!("skipped: {why}");
+        Err(BenchError::Skipped { reason }) => {
+            println!("skipped: {reason}");
             std::process::ExitCode::SUCCESS
         }
-        Err(trouble) => {
-            eprintln!("{trouble}");
+        Err(error) => {
+            eprintln!("{error}");
             std::process::ExitCode::FAILURE
         }
     }

@@ -1,9 +1,9 @@
 //! A virtual link for the packet sweep: its near end here, its far end in a network name space of its own, and a
 //! generator there that sends frames through libpcap, one system call each, at a rate or as fast as it can.
 
+use crate::cleanup::{Cleanup, CleanupGuard, register};
 use crate::cores::Cores;
-use crate::undo::{Noted, Undo, note};
-use crate::{Trouble, tool};
+use crate::{BenchError, tools};
 use pcap::{Active, Capture};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
@@ -19,12 +19,12 @@ const BURST: u64 = 8;
 
 /// The link. Removed when dropped.
 #[derive(Debug)]
-pub struct Link {
+pub struct VirtualLink {
     near: String,
     far: String,
     space: String,
     #[allow(dead_code, reason = "for a signal")]
-    noted: Noted,
+    noted: CleanupGuard,
 }
 
 /// What is to be sent.
@@ -42,27 +42,27 @@ pub struct Traffic {
 
 /// What was sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sent {
+pub struct SentFrames {
     /// Frames that the kernel took.
     pub frames: u64,
     /// In how long.
     pub took: Duration,
 }
 
-impl Link {
+impl VirtualLink {
     /// Skipped where that is not possible.
-    pub fn make() -> Result<Self, Trouble> {
+    pub fn make() -> Result<Self, BenchError> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        if !tool::is_root() {
-            return Err(Trouble::skipped("only root can make a virtual link"));
+        if !tools::is_root() {
+            return Err(BenchError::skipped("only root can make a virtual link"));
         }
         let id = format!("{:x}b{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let space = format!("hf{id}");
-        let noted = note(Undo::Space(space.clone()));
+        let noted = register(Cleanup::Space(space.clone()));
         let link = Self { near: format!("hfn{id}"), far: format!("hff{id}"), space, noted };
         let ip = |line: &str| {
-            let done = tool::output("ip", &line.split(' ').collect::<Vec<_>>());
-            done.map_err(|error| Trouble::skipped(format!("no virtual link: {error}")))
+            let done = tools::output("ip", &line.split(' ').collect::<Vec<_>>());
+            done.map_err(|error| BenchError::skipped(format!("no virtual link: {error}")))
         };
         let Self { near, far, space, .. } = &link;
         ip(&format!("netns add {space}"))?;
@@ -94,13 +94,13 @@ impl Link {
     }
 
     /// Runs something on a thread in the name space of the far end.
-    fn inside<T: Send>(&self, act: impl FnOnce() -> T + Send) -> Result<T, Trouble> {
+    fn inside<T: Send>(&self, act: impl FnOnce() -> T + Send) -> Result<T, BenchError> {
         let path = std::path::PathBuf::from(format!("/run/netns/{}", self.space));
         std::thread::scope(|scope| {
             let inside = scope.spawn(|| {
-                let space = File::open(&path).map_err(Trouble::file(&path, "open it"))?;
+                let space = File::open(&path).map_err(BenchError::file(&path, "open it"))?;
                 move_into_link_name_space(space.as_fd(), Some(LinkNameSpaceType::Network))
-                    .map_err(Trouble::file(&path, "enter it"))?;
+                    .map_err(BenchError::file(&path, "enter it"))?;
                 Ok(act())
             });
             inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -108,22 +108,22 @@ impl Link {
     }
 
     /// Sends from the far end, from a thread that stays on the last core; all is out when this returns.
-    pub fn send(&self, traffic: Traffic) -> Result<Sent, Trouble> {
+    pub fn send(&self, traffic: Traffic) -> Result<SentFrames, BenchError> {
         self.inside(|| {
             Cores::Last.stay();
-            send(&self.far, traffic).map_err(Trouble::of("sending"))
+            send(&self.far, traffic).map_err(BenchError::during("sending"))
         })?
     }
 }
 
-impl Drop for Link {
+impl Drop for VirtualLink {
     fn drop(&mut self) {
-        let _ = tool::output("ip", &["link", "del", &self.near]);
-        let _ = tool::output("ip", &["netns", "del", &self.space]);
+        let _ = tools::output("ip", &["link", "del", &self.near]);
+        let _ = tools::output("ip", &["netns", "del", &self.space]);
     }
 }
 
-fn send(interface: &str, traffic: Traffic) -> Result<Sent, pcap::Error> {
+fn send(interface: &str, traffic: Traffic) -> Result<SentFrames, pcap::Error> {
     let mut sender: Capture<Active> = Capture::from_device(interface)?.buffer_size(1 << 16).open()?;
     // It would receive what it sends: nothing may pass.
     sender.filter("ether proto 0xffff", true)?;
@@ -151,5 +151,5 @@ fn send(interface: &str, traffic: Traffic) -> Result<Sent, pcap::Error> {
         sender.sendpacket(&frame[..])?;
         frames += 1;
     }
-    Ok(Sent { frames, took: start.elapsed() })
+    Ok(SentFrames { frames, took: start.elapsed() })
 }

@@ -1,7 +1,7 @@
 //! A recorder in miniature: elements that are in memory already go through the packer, the ring and a lane with its
 //! own thread to a real file or device. The same parts as the real one, without sources, socket and shared memory.
 
-use crate::Trouble;
+use crate::BenchError;
 use holdfast_base::{Age, Clock, Epoch, LaneNo, Ordinal, RingId, SlotNo, SystemClock, Timestamp};
 use holdfast_format::{Classes, Cursor, Entry, Flags, Geometry, Key, Sealed, SlotFlags, SlotId, StreamKind};
 use holdfast_ingest::{Batch, BatchRow, Content, Packer, Progress};
@@ -32,7 +32,7 @@ fn random<const N: usize>() -> [u8; N] {
 
 /// How it runs.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup {
+pub struct MiniatureSetup {
     /// Slot size.
     pub slot_bytes: u64,
     /// Slot buffers.
@@ -42,52 +42,52 @@ pub struct Setup {
 }
 
 /// Makes a ring that takes all of a file or device, whatever is there; its space must be reserved.
-pub fn make(path: &Path, slot_bytes: u64) -> Result<Geometry, Trouble> {
-    let device = Device::open(path, Access::Own).map_err(Trouble::of("opening the lane"))?;
+pub fn make(path: &Path, slot_bytes: u64) -> Result<Geometry, BenchError> {
+    let device = Device::open(path, Access::Own).map_err(BenchError::during("opening the lane"))?;
     let mut disk = RealDisk::new(device, &[], 8);
     let geometry = Geometry::for_lane(disk.info().bytes, slot_bytes, Vec::new());
-    let geometry = geometry.map_err(Trouble::of("dividing the lane"))?;
+    let geometry = geometry.map_err(BenchError::during("dividing the lane"))?;
     let plain = NewRing::plain(RingId(random()), Key(random()), "bench", geometry.clone());
     let new = NewRing { prefilled: true, ..plain };
-    create(&mut disk, new, SystemClock::new().wall()).map_err(Trouble::of("making the ring"))?;
+    create(&mut disk, new, SystemClock::new().wall()).map_err(BenchError::during("making the ring"))?;
     Ok(geometry)
 }
 
 /// The recorder: one stream of elements.
 #[derive(Debug)]
-pub struct Miniature<D: Disk> {
+pub struct MiniatureRecorder<D: Disk> {
     driver: Driver<D>,
     packer: Packer<Buffer>,
     entries: Vec<Entry>,
     clock: SystemClock,
 }
 
-impl Miniature<Lane> {
+impl MiniatureRecorder<Lane> {
     /// Begins a run on the ring at `path`.
-    pub fn start(path: &Path, setup: Setup) -> Result<Self, Trouble> {
-        let device = Device::open(path, Access::Own).map_err(Trouble::of("opening the lane"))?;
+    pub fn start(path: &Path, setup: MiniatureSetup) -> Result<Self, BenchError> {
+        let device = Device::open(path, Access::Own).map_err(BenchError::during("opening the lane"))?;
         let pool = BufferPool::new(setup.buffers, setup.slot_bytes as usize, Lock::Prefault);
-        let mut pool = pool.map_err(Trouble::of("getting buffers"))?;
+        let mut pool = pool.map_err(BenchError::during("getting buffers"))?;
         let mut disk = RealDisk::new(device, &[pool.region()], setup.writes + 8);
         disk.limit_inflight(InflightLimiter::new(is_slot_write, setup.writes));
         let owner = std::thread::current();
         let notify = Box::new(move || owner.unpark());
         let lane = Lane::spawn(disk, "lane", LaneOptions::default(), notify);
-        let lane = lane.map_err(Trouble::of("starting the lane's thread"))?;
+        let lane = lane.map_err(BenchError::during("starting the lane's thread"))?;
         let buffers = std::iter::from_fn(|| pool.take()).collect();
-        Self::over(lane, buffers, Setup { writes: setup.writes + 1, ..setup })
+        Self::over(lane, buffers, MiniatureSetup { writes: setup.writes + 1, ..setup })
     }
 }
 
-impl<D: Disk> Miniature<D> {
+impl<D: Disk> MiniatureRecorder<D> {
     /// Begins a run on a disk with a ring on it.
-    pub fn over(mut disk: D, buffers: Vec<Buffer>, setup: Setup) -> Result<Self, Trouble> {
+    pub fn over(mut disk: D, buffers: Vec<Buffer>, setup: MiniatureSetup) -> Result<Self, BenchError> {
         let clock = SystemClock::new();
-        let recovered = recover(&mut disk).map_err(Trouble::of("recovering the ring"))?;
+        let recovered = recover(&mut disk).map_err(BenchError::during("recovering the ring"))?;
         let flush = Duration::from_secs(1);
         let config = Config { buffers: setup.buffers as u32, flush, writes: setup.writes };
         let driver = Driver::start(disk, recovered, buffers, config, clock.now(), clock.wall());
-        let mut driver = driver.map_err(Trouble::of("starting the ring"))?;
+        let mut driver = driver.map_err(BenchError::during("starting the ring"))?;
         let new = NewStream {
             name: "bench",
             kind: StreamKind::Bytes,
@@ -95,8 +95,10 @@ impl<D: Disk> Miniature<D> {
             preamble: None,
             schema: None,
         };
-        let entry =
-            driver.ring_mut().add_stream(&new, clock.now()).map_err(Trouble::of("adding the stream"))?;
+        let entry = driver
+            .ring_mut()
+            .add_stream(&new, clock.now())
+            .map_err(BenchError::during("adding the stream"))?;
         let packer = Packer::new(setup.slot_bytes, 4);
         let mut recorder = Self { driver, packer, entries: vec![entry], clock };
         while recorder.driver.is_starting() {
@@ -145,7 +147,7 @@ impl<D: Disk> Miniature<D> {
     }
 
     /// Takes the rows of a batch, waiting where a real source would be made to wait.
-    pub fn take(&mut self, batch: &Batch) -> Result<(), Trouble> {
+    pub fn take(&mut self, batch: &Batch) -> Result<(), BenchError> {
         let mut place = holdfast_ingest::BatchPosition::default();
         loop {
             if !self.packer.is_open() {
@@ -161,7 +163,7 @@ impl<D: Disk> Miniature<D> {
         Ok(())
     }
 
-    fn open(&mut self) -> Result<(), Trouble> {
+    fn open(&mut self) -> Result<(), BenchError> {
         let patience = Duration::from_millis(20);
         let buffer = loop {
             // What is in memory can wait, like a file that is replayed, or a pipe.
@@ -188,7 +190,7 @@ impl<D: Disk> Miniature<D> {
             age: Age(sequence.0),
         };
         let opened = self.packer.open(buffer, id, self.clock.now(), &self.entries);
-        opened.map_err(|(_, error)| Trouble::Holdfast { what: "opening a slot", said: error.to_string() })
+        opened.map_err(|(_, error)| BenchError::during("opening a slot")(error.to_string()))
     }
 
     /// Ends the open slot, short as it may be.
@@ -226,7 +228,7 @@ impl<D: Disk> Miniature<D> {
 
 /// Elements that lie in memory: a few batches that are given again and again, with new ordinals and times.
 #[derive(Debug)]
-pub struct Elements {
+pub struct MemoryElements {
     batches: Vec<Batch>,
     size: u64,
     /// Bytes of the element under way that have been given.
@@ -235,8 +237,8 @@ pub struct Elements {
     turn: usize,
 }
 
-impl Elements {
-    /// Elements of `size` bytes; `batches` should be more than a cache holds where that matters.
+impl MemoryElements {
+    /// MemoryElements of `size` bytes; `batches` should be more than a cache holds where that matters.
     pub fn new(size: u64, mut batches: Vec<Batch>, first: Ordinal) -> Self {
         for (number, batch) in batches.iter_mut().enumerate() {
             let mut state = number as u32 | 1;
@@ -301,7 +303,7 @@ impl Elements {
 
 /// Packs into one buffer without a ring: sealed slots are thrown away.
 #[derive(Debug)]
-pub struct Bare<B> {
+pub struct BarePacker<B> {
     packer: Packer<B>,
     spare: Option<B>,
     entries: Vec<Entry>,
@@ -314,7 +316,7 @@ pub struct Bare<B> {
     pub payload_bytes: u64,
 }
 
-impl<B: DerefMut<Target = [u8]>> Bare<B> {
+impl<B: DerefMut<Target = [u8]>> BarePacker<B> {
     /// Into slots of `slot_bytes`.
     pub fn new(buffer: B, slot_bytes: u64) -> Self {
         Self {
@@ -329,15 +331,15 @@ impl<B: DerefMut<Target = [u8]>> Bare<B> {
     }
 
     /// The same, of elements with such columns.
-    pub fn with_columns(buffer: B, slot_bytes: u64, classes: Classes) -> Result<Self, Trouble> {
+    pub fn with_columns(buffer: B, slot_bytes: u64, classes: Classes) -> Result<Self, BenchError> {
         let mut bare = Self::new(buffer, slot_bytes);
         bare.entries[0].classes = classes;
-        bare.packer.prepare(&bare.entries).map_err(Trouble::of("preparing columns"))?;
+        bare.packer.prepare(&bare.entries).map_err(BenchError::during("preparing columns"))?;
         Ok(bare)
     }
 
     /// Packs a batch.
-    pub fn take(&mut self, batch: &Batch, now: Timestamp) -> Result<(), Trouble> {
+    pub fn take(&mut self, batch: &Batch, now: Timestamp) -> Result<(), BenchError> {
         let mut place = holdfast_ingest::BatchPosition::default();
         loop {
             if let Some(buffer) = self.spare.take() {
@@ -347,10 +349,7 @@ impl<B: DerefMut<Target = [u8]>> Bare<B> {
                 let id =
                     SlotId { ring: NO_RING, group: NO_RING, lane: LaneNo(0), sequence, epoch: Epoch(1), age };
                 let opened = self.packer.open(buffer, id, now, &self.entries);
-                opened.map_err(|(_, error)| Trouble::Holdfast {
-                    what: "opening a slot",
-                    said: error.to_string(),
-                })?;
+                opened.map_err(|(_, error)| BenchError::during("opening a slot")(error.to_string()))?;
             }
             match self.packer.push(0, batch, place) {
                 Progress::Done => return Ok(()),

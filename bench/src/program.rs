@@ -1,7 +1,7 @@
 //! Programs that run for a while: started, watched, told to end. And where Holdfast's own are.
 
-use crate::undo::{Noted, Undo, note};
-use crate::{Scale, Trouble, tool};
+use crate::cleanup::{Cleanup, CleanupGuard, register};
+use crate::{BenchError, Scale, tools};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,12 +14,12 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Holdfast's programs: those beside this one, which a real run builds anew first, or those in the folder that
 /// `HOLDFAST_BENCH_BIN` names.
-pub fn holdfast(name: &str, scale: Scale) -> Result<PathBuf, Trouble> {
+pub fn holdfast(name: &str, scale: Scale) -> Result<PathBuf, BenchError> {
     static BUILT: std::sync::OnceLock<()> = std::sync::OnceLock::new();
     if let Some(folder) = std::env::var_os("HOLDFAST_BENCH_BIN") {
         return Ok(Path::new(&folder).join(name));
     }
-    let here = std::env::current_exe().map_err(Trouble::file(Path::new("."), "find this program"))?;
+    let here = std::env::current_exe().map_err(BenchError::file(Path::new("."), "find this program"))?;
     let folder = here.parent().and_then(Path::parent).unwrap_or(Path::new("."));
     if scale == Scale::Real && BUILT.get().is_none() {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
@@ -28,12 +28,16 @@ pub fn holdfast(name: &str, scale: Scale) -> Result<PathBuf, Trouble> {
         // As `make build` does: with others beside them their dependencies may have other features, and be built once more.
         for packages in [&["-p", "holdfast-cli", "-p", "holdfast-recorder"][..], &["-p", "holdfast-emulate"]]
         {
-            tool::output(&cargo, &[&build[..], packages].concat())?;
+            tools::output(&cargo, &[&build[..], packages].concat())?;
         }
         let _ = BUILT.set(());
     }
     let path = folder.join(name);
-    if path.is_file() { Ok(path) } else { Err(Trouble::skipped(format!("{} is not built", path.display()))) }
+    if path.is_file() {
+        Ok(path)
+    } else {
+        Err(BenchError::skipped(format!("{} is not built", path.display())))
+    }
 }
 
 /// A program that runs; killed when dropped.
@@ -43,7 +47,7 @@ pub struct Program {
     command: String,
     output: PathBuf,
     #[allow(dead_code, reason = "for a signal")]
-    noted: Noted,
+    noted: CleanupGuard,
 }
 
 impl Program {
@@ -53,7 +57,7 @@ impl Program {
         arguments: &[impl AsRef<OsStr>],
         input: Stdio,
         output: &Path,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, BenchError> {
         Self::start_apart(path, arguments, input, output, output)
     }
 
@@ -64,10 +68,10 @@ impl Program {
         input: Stdio,
         out: &Path,
         output: &Path,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, BenchError> {
         let open = |path: &Path| {
             let file = File::options().create(true).append(true).open(path);
-            file.map_err(Trouble::file(path, "open it"))
+            file.map_err(BenchError::file(path, "open it"))
         };
         let _ = std::fs::remove_file(output);
         let (out, err) = (open(out)?, open(output)?);
@@ -75,9 +79,8 @@ impl Program {
         command.args(arguments).stdin(input).stdout(out).stderr(err);
         let command_text = format!("{command:?}");
         let child = command.spawn();
-        let child = child
-            .map_err(|cause| Trouble::Program { command: command_text.clone(), said: cause.to_string() })?;
-        let noted = note(Undo::Program(child.id()));
+        let child = child.map_err(|cause| BenchError::program(command_text.clone(), cause))?;
+        let noted = register(Cleanup::Program(child.id()));
         Ok(Self { child, command: command_text, output: output.to_owned(), noted })
     }
 
@@ -103,12 +106,12 @@ impl Program {
             .unwrap_or_default()
     }
 
-    fn failed(&self, said: &str) -> Trouble {
-        Trouble::Program { command: self.command.clone(), said: format!("{said}\n{}", self.said()) }
+    fn failed(&self, said: &str) -> BenchError {
+        BenchError::program(self.command.clone(), format!("{said}\n{}", self.said()))
     }
 
     /// Waits until `ready` says so.
-    pub fn until(&mut self, what: &str, mut ready: impl FnMut(&Self) -> bool) -> Result<(), Trouble> {
+    pub fn until(&mut self, what: &str, mut ready: impl FnMut(&Self) -> bool) -> Result<(), BenchError> {
         let start = Instant::now();
         while !ready(self) {
             if !matches!(self.child.try_wait(), Ok(None)) {
@@ -123,7 +126,7 @@ impl Program {
     }
 
     /// Whether it is still there.
-    pub fn runs(&mut self) -> Result<(), Trouble> {
+    pub fn runs(&mut self) -> Result<(), BenchError> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
             _ => Err(self.failed("it ended")),
@@ -145,7 +148,7 @@ impl Program {
     }
 
     /// Waits for its end; what it said. Exit codes in `good` are no failure.
-    pub fn end(mut self, good: &[i32]) -> Result<String, Trouble> {
+    pub fn end(mut self, good: &[i32]) -> Result<String, BenchError> {
         let start = Instant::now();
         loop {
             match self.child.try_wait() {

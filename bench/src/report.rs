@@ -1,10 +1,10 @@
-//! What a bench says: tables with verdicts on standard output and, on request, in the document that shows them.
+//! Report of a bench: tables with verdicts on standard output and, on request, in the document that shows them.
 //!
 //! With `HOLDFAST_BENCH_DOC=FILE` a real run replaces what stands in FILE between `<!-- NAME -->` and
 //! `<!-- end of NAME -->`; nothing is written otherwise.
 
-use crate::compare::Spread;
-use crate::{Scale, Trouble, tool};
+use crate::rounds::Spread;
+use crate::{BenchError, Scale, tools};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -68,21 +68,24 @@ impl Report {
     }
 
     /// Puts the report where the environment says, with the command and the machine.
-    pub fn finish(self) -> Result<(), Trouble> {
+    pub fn finish(self) -> Result<(), BenchError> {
         if self.scale == Scale::Tiny {
             println!("{}: works", self.name);
             return Ok(());
         }
         let Some(path) = std::env::var_os("HOLDFAST_BENCH_DOC") else { return Ok(()) };
         let path = Path::new(&path);
-        let old = std::fs::read_to_string(path).map_err(Trouble::file(path, "read it"))?;
+        let old = std::fs::read_to_string(path).map_err(BenchError::file(path, "read it"))?;
         let command = format!("`cargo bench -p holdfast-bench --bench {}`", self.name);
         let text = wrapped(&format!("{}{command}, {}.\n", self.text, machine()));
-        let new = replaced(&old, self.name, &text).ok_or_else(|| Trouble::Holdfast {
-            what: "writing the table",
-            said: format!("{} has no `<!-- {} -->`", path.display(), self.name),
+        let new = replaced(&old, self.name, &text).ok_or_else(|| {
+            BenchError::during("writing the table")(format!(
+                "{} has no `<!-- {} -->`",
+                path.display(),
+                self.name
+            ))
         })?;
-        std::fs::write(path, new).map_err(Trouble::file(path, "write it"))
+        std::fs::write(path, new).map_err(BenchError::file(path, "write it"))
     }
 }
 
@@ -153,7 +156,7 @@ fn machine() -> String {
         .and_then(|kib| kib.parse().ok())
         .map_or(0, |kib: u64| kib >> 20);
     let kernel = read("/proc/sys/kernel/osrelease");
-    let date = tool::output("date", &["+%Y-%m-%d"]).unwrap_or_default();
+    let date = tools::output("date", &["+%Y-%m-%d"]).unwrap_or_default();
     format!(
         "{} on {cpus} cores ({}), {memory} GiB, Linux {}",
         date.trim(),

@@ -1,8 +1,8 @@
 //! `Stenographer`, with its index: it starts `stenotype` on an interface, and is asked over HTTPS, as its own tools do.
 
-use crate::place::Place;
 use crate::program::Program;
-use crate::{Trouble, tool};
+use crate::work_folder::WorkFolder;
+use crate::{BenchError, tools};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -21,15 +21,15 @@ pub struct Stenographer {
 
 impl Stenographer {
     /// Begins on an interface; left out where it is not installed.
-    pub fn begin(place: &Place, interface: &str) -> Result<Self, Trouble> {
-        let (server, stenotype) = (tool::need("stenographer")?, tool::need("stenotype")?);
-        tool::need("curl")?;
+    pub fn begin(place: &WorkFolder, interface: &str) -> Result<Self, BenchError> {
+        let (server, stenotype) = (tools::need("stenographer")?, tools::need("stenotype")?);
+        tools::need("curl")?;
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = free.map_err(Trouble::of("finding a port"))?.port();
+        let port = free.map_err(BenchError::during("finding a port"))?.port();
         let folder = place.file("stenographer");
         let _ = fs::remove_dir_all(&folder);
         for part in ["packets", "index", "certificates"].map(|part| folder.join(part)) {
-            fs::create_dir_all(&part).map_err(Trouble::file(&part, "make it"))?;
+            fs::create_dir_all(&part).map_err(BenchError::file(&part, "make it"))?;
         }
         certify(&folder.join("certificates"))?;
         let age = format!("--fileage_sec={FILE_SECONDS}");
@@ -58,7 +58,7 @@ impl Stenographer {
             "CertPath": folder.join("certificates"),
         });
         let path = folder.join("config");
-        fs::write(&path, config.to_string()).map_err(Trouble::file(&path, "write it"))?;
+        fs::write(&path, config.to_string()).map_err(BenchError::file(&path, "write it"))?;
         let words = ["-syslog=false".to_owned(), format!("-config={}", path.display())];
         let mut program = Program::start(&server, &words, Stdio::null(), &folder.join("said"))?;
         program.until("its port", |_| TcpStream::connect(("127.0.0.1", port)).is_ok())?;
@@ -66,33 +66,35 @@ impl Stenographer {
     }
 
     /// Packets that are in files of which there is an index.
-    pub fn packets(&mut self) -> Result<u64, Trouble> {
+    pub fn packets(&mut self) -> Result<u64, BenchError> {
         self.program.runs()?;
         let (packets, index) = (self.folder.join("packets"), self.folder.join("index"));
-        let indexed = fs::read_dir(&index).map_err(Trouble::file(&index, "read it"))?;
+        let indexed = fs::read_dir(&index).map_err(BenchError::file(&index, "read it"))?;
         let mut count = 0;
         for file in indexed.flatten() {
             let path = packets.join(file.file_name());
             if path.is_file() && !file.file_name().as_encoded_bytes().starts_with(b".") {
-                count += crate::recorders::count_in_blocks(&path).map_err(Trouble::file(&path, "read it"))?;
+                count += crate::packet_recorders::count_in_blocks(&path)
+                    .map_err(BenchError::file(&path, "read it"))?;
             }
         }
         Ok(count)
     }
 
     /// What it answers to a question: a capture file.
-    pub fn ask(&self, question: &str) -> Result<Vec<u8>, Trouble> {
+    pub fn ask(&self, question: &str) -> Result<Vec<u8>, BenchError> {
         let file = |name: &str| self.folder.join("certificates").join(name);
         let mut command = Command::new("curl");
         command.args(["--silent", "--show-error", "--fail", "--insecure", "--data", question, "--cert"]);
         command.arg(file("client_cert.pem")).arg("--key").arg(file("client_key.pem"));
         command.arg(format!("https://127.0.0.1:{}/query", self.port));
-        let done = command.stdin(Stdio::null()).output().map_err(Trouble::of("asking stenographer"))?;
+        let done =
+            command.stdin(Stdio::null()).output().map_err(BenchError::during("asking stenographer"))?;
         if done.status.success() {
             return Ok(done.stdout);
         }
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
-        Err(Trouble::Program { command: format!("{command:?}"), said })
+        Err(BenchError::program(format!("{command:?}"), said))
     }
 }
 
@@ -114,21 +116,21 @@ impl Drop for Stenographer {
 }
 
 /// Makes an authority, and what it certifies: it answers only whom it knows by that.
-fn certify(folder: &Path) -> Result<(), Trouble> {
-    tool::need("openssl")?;
+fn certify(folder: &Path) -> Result<(), BenchError> {
+    tools::need("openssl")?;
     let file = |name: &str| folder.join(name).display().to_string();
     let (ca, ca_key) = (file("ca_cert.pem"), file("ca_key.pem"));
     let key = ["-newkey", "rsa:2048", "-nodes"];
     let own =
         ["req", "-x509", "-subj", "/O=Holdfast/CN=bench", "-days", "2", "-out", &ca, "-keyout", &ca_key];
-    tool::output("openssl", &[&own[..], &key[..]].concat())?;
+    tools::output("openssl", &[&own[..], &key[..]].concat())?;
     for who in ["server", "client"] {
         let [cert, own_key, asked] = ["cert.pem", "key.pem", "csr"].map(|end| file(&format!("{who}_{end}")));
         let ask = ["req", "-subj", "/O=Holdfast/CN=127.0.0.1", "-out", &asked, "-keyout", &own_key];
-        tool::output("openssl", &[&ask[..], &key[..]].concat())?;
+        tools::output("openssl", &[&ask[..], &key[..]].concat())?;
         let sign = ["x509", "-req", "-in", &asked, "-out", &cert, "-days", "2"];
         let by = ["-CA", &ca, "-CAkey", &ca_key, "-CAcreateserial"];
-        tool::output("openssl", &[&sign[..], &by[..]].concat())?;
+        tools::output("openssl", &[&sign[..], &by[..]].concat())?;
     }
     Ok(())
 }

@@ -11,28 +11,28 @@ use holdfast_ring::{Depth, SlotCheck};
 const BLOCK: usize = 4096;
 const TAG_AT: usize = 4080;
 
-/// A section of the summary, by its place in it.
-struct Place {
+/// A section of the summary, as its table lists it.
+struct SectionEntry {
     at: usize,
     kind: usize,
     offset: usize,
     bytes: usize,
 }
 
-fn places(image: &[u8]) -> Vec<Place> {
+fn section_entries(image: &[u8]) -> Vec<SectionEntry> {
     let count = sparse::u16_at(image, BLOCK + 2).min(16);
-    let place = |n: usize| {
+    let entry = |n: usize| {
         let at = BLOCK + 64 + 32 * n;
         let (offset, bytes) = (sparse::u32_at(image, at + 8), sparse::u32_at(image, at + 12));
-        Place { at, kind: sparse::u16_at(image, at), offset, bytes }
+        SectionEntry { at, kind: sparse::u16_at(image, at), offset, bytes }
     };
-    (0..count).map(place).collect()
+    (0..count).map(entry).collect()
 }
 
 /// Puts the checks of the blocks of a column right.
-fn blocks(image: &mut [u8], place: &Place) {
-    let mut at = place.offset;
-    while at < place.offset.saturating_add(place.bytes) {
+fn blocks(image: &mut [u8], entry: &SectionEntry) {
+    let mut at = entry.offset;
+    while at < entry.offset.saturating_add(entry.bytes) {
         let len = sparse::u32_at(image, at + 4);
         let Some(block) = len.checked_sub(4).and_then(|len| sparse::piece(image, at + 4, len)) else {
             return;
@@ -46,9 +46,9 @@ fn blocks(image: &mut [u8], place: &Place) {
 /// Puts the checks of a slot right from the inside out, except for those that `leave` names, so that damage reaches the
 /// code behind each of them.
 pub(crate) fn seal(image: &mut [u8], leave: u8, key: &Key) {
-    let places = places(image);
+    let sections = section_entries(image);
     let offset_of =
-        |kind| places.iter().find(|place| place.kind == kind).map_or(usize::MAX / 2, |place| place.offset);
+        |kind| sections.iter().find(|entry| entry.kind == kind).map_or(usize::MAX / 2, |entry| entry.offset);
     if leave & 1 == 0 {
         let payload =
             sparse::piece(image, sparse::u32_at(image, 120), sparse::u32_at(image, 124)).unwrap_or_default();
@@ -68,15 +68,15 @@ pub(crate) fn seal(image: &mut [u8], leave: u8, key: &Key) {
         }
     }
     if leave & 2 == 0 {
-        for place in places.iter().filter(|place| place.kind == 5) {
-            blocks(image, place);
+        for entry in sections.iter().filter(|entry| entry.kind == 5) {
+            blocks(image, entry);
         }
     }
     if leave & 4 == 0 {
-        for place in places.iter().filter(|place| ![3, 5].contains(&place.kind)) {
-            if let Some(section) = sparse::piece(image, place.offset, place.bytes) {
+        for entry in sections.iter().filter(|entry| ![3, 5].contains(&entry.kind)) {
+            if let Some(section) = sparse::piece(image, entry.offset, entry.bytes) {
                 let crc = crc32c(section);
-                sparse::put(image, place.at + 20, &crc.to_le_bytes());
+                sparse::put(image, entry.at + 20, &crc.to_le_bytes());
             }
         }
     }

@@ -7,11 +7,11 @@
 mod code;
 mod comments;
 mod docs;
+mod foreign_paths;
 mod layers;
 mod ratchet;
 mod source;
 mod tree;
-mod words;
 
 use std::fmt;
 use std::io;
@@ -79,7 +79,7 @@ pub fn tidy(root: &Path) -> io::Result<Verdict> {
         source::roots_forbid_unsafe(&tree),
         source::sizes(&tree),
         source::unfinished(&tree),
-        words::foreign(&tree),
+        foreign_paths::foreign(&tree),
     ]
     .concat();
     findings.sort();

@@ -2,10 +2,10 @@
 //! of 20 bytes with four columns, and JSON lines; and from their bytes in a batch to a slot with their columns, bounds and filters.
 //! Elements and buffers for cells are in memory; reading files and making elements is not counted.
 
-use crate::compare::{Rounds, Spread};
-use crate::miniature::Bare;
+use crate::miniature::BarePacker;
 use crate::report::{Goal, Report};
-use crate::{Scale, Trouble, row};
+use crate::rounds::{Rounds, Spread};
+use crate::{BenchError, Scale, row};
 use holdfast_attributes::{Element, Extractor, Schema};
 use holdfast_base::{ByteSize, Ordinal, Timestamp};
 use holdfast_format::{CellBuffer, Flags, MAX_TEXT};
@@ -23,16 +23,16 @@ const FIXED: usize = 20;
 
 /// How its elements are read.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum ExtractionMode {
     Single,
     Together,
 }
 
 /// Elements of one kind, one behind the other.
-struct Stock {
+struct ElementSample {
     name: String,
     schema: Schema,
-    way: Way,
+    way: ExtractionMode,
     goal: Option<Goal>,
     bytes: Vec<u8>,
     /// Where each ends, what it had on the wire, and what it begins with.
@@ -40,7 +40,7 @@ struct Stock {
 }
 
 /// Measures the extraction of attributes.
-pub fn bench(scale: Scale) -> Result<(), Trouble> {
+pub fn bench(scale: Scale) -> Result<(), BenchError> {
     let mut stocks = Vec::new();
     match captures(scale)? {
         Some(stock) => stocks.push(stock),
@@ -48,13 +48,13 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
     }
     stocks.push(made("packets, small UDP", Goal::AtLeast(1.5), small_packet)?);
     stocks.push(made("packets, large TCP", Goal::AtLeast(1.5), large_packet)?);
-    stocks.push(fixed("four columns, together", Way::Together, Some(Goal::AtLeast(5.0)))?);
-    stocks.push(fixed("four columns, one by one", Way::Single, Some(Goal::AtLeast(5.0)))?);
+    stocks.push(fixed("four columns, together", ExtractionMode::Together, Some(Goal::AtLeast(5.0)))?);
+    stocks.push(fixed("four columns, one by one", ExtractionMode::Single, Some(Goal::AtLeast(5.0)))?);
     stocks.push(lines()?);
     let elements = scale.pick(10_000, 4_000_000);
     let slot_bytes = scale.pick(1 << 20, 64 << 20);
     let mut pool =
-        BufferPool::new(1, slot_bytes as usize, Lock::Prefault).map_err(Trouble::of("a buffer"))?;
+        BufferPool::new(1, slot_bytes as usize, Lock::Prefault).map_err(BenchError::during("a buffer"))?;
     let mut buffer = pool.take();
     let ways = 2 * stocks.len();
     let rounds = Rounds::run(scale.pick(1, 9), ways, |which| {
@@ -101,9 +101,14 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
     report.finish()
 }
 
-impl Stock {
-    fn new(name: &str, attributes: &[&str], way: Way, goal: Option<Goal>) -> Result<Self, Trouble> {
-        let schema = Schema::typed(attributes).map_err(Trouble::of("a schema"))?;
+impl ElementSample {
+    fn new(
+        name: &str,
+        attributes: &[&str],
+        way: ExtractionMode,
+        goal: Option<Goal>,
+    ) -> Result<Self, BenchError> {
+        let schema = Schema::typed(attributes).map_err(BenchError::during("a schema"))?;
         Ok(Self { name: name.into(), schema, way, goal, bytes: Vec::new(), elements: Vec::new() })
     }
 
@@ -113,7 +118,7 @@ impl Stock {
     }
 
     /// Elements a second, as many as these at least: the stock over and over.
-    fn rate(&self, wanted: usize) -> Result<f64, Trouble> {
+    fn rate(&self, wanted: usize) -> Result<f64, BenchError> {
         let mut extractor = Extractor::new(&self.schema);
         let buffer = |class| CellBuffer::new(class, AT_ONCE, AT_ONCE * MAX_TEXT);
         let mut cells: Vec<CellBuffer> = self.schema.classes().iter().map(buffer).collect();
@@ -124,7 +129,7 @@ impl Stock {
             for some in self.elements.chunks(AT_ONCE) {
                 cells.iter_mut().for_each(CellBuffer::clear);
                 match (self.way, extractor.fixed()) {
-                    (Way::Together, Some(fixed)) => {
+                    (ExtractionMode::Together, Some(fixed)) => {
                         let to = from + some.len() * FIXED;
                         fixed.extract_many(&self.bytes[from..to], FIXED, &mut cells);
                         from = to;
@@ -150,13 +155,13 @@ impl Stock {
                 if let Some(buffer) = cells.iter().find(|buffer| buffer.len() != some.len()) {
                     let said =
                         format!("{} elements, and {} cells of one attribute", some.len(), buffer.len());
-                    return Err(Trouble::Accounting(said));
+                    return Err(BenchError::Accounting(said));
                 }
             }
         }
         let took = start.elapsed();
         if known < 2 * done {
-            return Err(Trouble::Accounting(format!(
+            return Err(BenchError::Accounting(format!(
                 "only {known} values of {done} elements: {}",
                 self.name
             )));
@@ -170,14 +175,14 @@ impl Stock {
         wanted: usize,
         slot_bytes: u64,
         buffer: Option<Buffer>,
-    ) -> Result<(f64, Buffer), Trouble> {
-        let buffer = buffer.ok_or_else(|| Trouble::Accounting("the buffer did not come back".into()))?;
+    ) -> Result<(f64, Buffer), BenchError> {
+        let buffer = buffer.ok_or_else(|| BenchError::Accounting("the buffer did not come back".into()))?;
         let mut links: Vec<u16> = self.elements.iter().map(|(.., link_type)| *link_type).collect();
         links.sort_unstable();
         links.dedup();
         let mut extraction = Extraction::new(&self.schema, links.clone());
         let mut batch = Batch::new(BATCH_BYTES, BATCH_ROWS).with_columns(self.schema.classes());
-        let mut bare = Bare::with_columns(buffer, slot_bytes, self.schema.classes())?;
+        let mut bare = BarePacker::with_columns(buffer, slot_bytes, self.schema.classes())?;
         let counters = SourceCounters::default();
         let (mut done, mut took, mut from) = (0, Duration::ZERO, 0);
         let mut elements = self.elements.iter().cycle().peekable();
@@ -217,31 +222,36 @@ impl Stock {
         bare.seal(Timestamp(done as i64 * 150));
         took += start.elapsed();
         if bare.received().received != done as u64 {
-            return Err(Trouble::Accounting(format!("{done} elements, and {:?}", bare.received())));
+            return Err(BenchError::Accounting(format!("{done} elements, and {:?}", bare.received())));
         }
-        let buffer = bare.into_buffer().ok_or_else(|| Trouble::Accounting("a slot is still open".into()))?;
+        let buffer =
+            bare.into_buffer().ok_or_else(|| BenchError::Accounting("a slot is still open".into()))?;
         Ok((done as f64 / took.as_secs_f64(), buffer))
     }
 }
 
 /// The packets of all real captures, as they are.
-fn captures(scale: Scale) -> Result<Option<Stock>, Trouble> {
+fn captures(scale: Scale) -> Result<Option<ElementSample>, BenchError> {
     let Some(data) = std::env::var_os("HOLDFAST_TEST_DATA") else { return Ok(None) };
     let folder = Path::new(&data).join("pcap");
     if !folder.is_dir() {
         return Ok(None);
     }
-    let mut stock =
-        Stock::new("packets, real captures", &["packets"], Way::Single, Some(Goal::AtLeast(1.5)))?;
-    let files = std::fs::read_dir(&folder).map_err(Trouble::file(&folder, "read it"))?;
+    let mut stock = ElementSample::new(
+        "packets, real captures",
+        &["packets"],
+        ExtractionMode::Single,
+        Some(Goal::AtLeast(1.5)),
+    )?;
+    let files = std::fs::read_dir(&folder).map_err(BenchError::file(&folder, "read it"))?;
     let mut paths: Vec<_> = files.filter_map(|file| file.ok().map(|file| file.path())).collect();
     paths.sort();
     paths.truncate(scale.pick(1, paths.len()));
     for path in paths {
-        let file = std::fs::read(&path).map_err(Trouble::file(&path, "read it"))?;
-        let (preamble, _) = scan(&file[..], 1 << 20).map_err(Trouble::of("a capture file"))?;
+        let file = std::fs::read(&path).map_err(BenchError::file(&path, "read it"))?;
+        let (preamble, _) = scan(&file[..], 1 << 20).map_err(BenchError::during("a capture file"))?;
         let mut reader = Reader::new(&file[..]);
-        while let Some(packet) = reader.next_packet().map_err(Trouble::of("a capture file"))? {
+        while let Some(packet) = reader.next_packet().map_err(BenchError::during("a capture file"))? {
             let interface = preamble.interfaces().get(usize::from(packet.interface));
             let link_type = interface.map_or(0, |interface| interface.link_type.0);
             stock.push(packet.data, packet.original_len.into(), link_type);
@@ -251,8 +261,8 @@ fn captures(scale: Scale) -> Result<Option<Stock>, Trouble> {
 }
 
 /// Packets that differ in their addresses and ports.
-fn made(name: &str, goal: Goal, packet: impl Fn(u32) -> Vec<u8>) -> Result<Stock, Trouble> {
-    let mut stock = Stock::new(name, &["packets"], Way::Single, Some(goal))?;
+fn made(name: &str, goal: Goal, packet: impl Fn(u32) -> Vec<u8>) -> Result<ElementSample, BenchError> {
+    let mut stock = ElementSample::new(name, &["packets"], ExtractionMode::Single, Some(goal))?;
     for number in 0..AT_ONCE as u32 {
         let packet = packet(number.wrapping_mul(0x9e37_79b9));
         stock.push(&packet, packet.len() as u64, 1);
@@ -283,14 +293,14 @@ fn large_packet(number: u32) -> Vec<u8> {
 }
 
 /// Four columns of 20 bytes: a counter, a beam, a time and a strength.
-fn fixed(name: &str, way: Way, goal: Option<Goal>) -> Result<Stock, Trouble> {
+fn fixed(name: &str, way: ExtractionMode, goal: Option<Goal>) -> Result<ElementSample, BenchError> {
     let attributes = [
         "frame:uint=at:0:u32le:bits0..24",
         "beam:uint=at:4:u16be",
         "at:time=at:6:u64le,unit=us",
         "snr:float=at:14:f32le",
     ];
-    let mut stock = Stock::new(name, &attributes, way, goal)?;
+    let mut stock = ElementSample::new(name, &attributes, way, goal)?;
     for number in 0..16 * AT_ONCE as u32 {
         let time = 1_795_000_000_000_000 + u64::from(number);
         let strength = (number % 97) as f32 / 8.0;
@@ -308,14 +318,14 @@ fn fixed(name: &str, way: Way, goal: Option<Goal>) -> Result<Stock, Trouble> {
 }
 
 /// Lines as a service logs them, of which four values are asked.
-fn lines() -> Result<Stock, Trouble> {
+fn lines() -> Result<ElementSample, BenchError> {
     let attributes = [
         "event_time:time=json:time",
         "client:ip=json:client.ip",
         "status:uint=json:status",
         "took:float=json:took",
     ];
-    let mut stock = Stock::new("JSON lines", &attributes, Way::Single, None)?;
+    let mut stock = ElementSample::new("JSON lines", &attributes, ExtractionMode::Single, None)?;
     for number in 0..AT_ONCE as u32 {
         let line = format!(
             "{{\"time\":\"2026-11-22T10:05:{:02}.{:06}Z\",\"level\":\"info\",\"client\":{{\"ip\":\"10.0.{}.{}\",\"port\":{}}},\

@@ -3,15 +3,15 @@
 //! cases whose name contains it.
 
 use crate::disturbers::case::{Case, cases};
-use crate::disturbers::play::{Outcome, play};
+use crate::disturbers::runner::{CaseOutcome, play};
 use crate::disturbers::scene::Scene;
 use crate::report::Report;
-use crate::{Scale, Trouble, row};
+use crate::{BenchError, Scale, row};
 
 const MIB: f64 = 1_048_576.0;
 
 /// Runs each case; fails if one inside the admitted load loses a byte.
-pub fn bench(scale: Scale) -> Result<(), Trouble> {
+pub fn bench(scale: Scale) -> Result<(), BenchError> {
     let only = std::env::var("HOLDFAST_ONLY").unwrap_or_default();
     let scene = Scene::new(scale)?;
     let mut report = Report::new("disturbers", scale);
@@ -30,11 +30,11 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
     for case in cases().iter().filter(|case| case.name.contains(&only)) {
         let outcome = match play(&scene, case) {
             Ok(outcome) => outcome,
-            Err(Trouble::Skipped { why }) => {
-                println!("{}: skipped: {why}", case.name);
+            Err(BenchError::Skipped { reason }) => {
+                println!("{}: skipped: {reason}", case.name);
                 continue;
             }
-            Err(trouble) => return Err(trouble),
+            Err(error) => return Err(error),
         };
         let Some(outcome) = outcome else {
             println!("{}: given up, the machine is too slow for the model", case.name);
@@ -54,11 +54,11 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
     if broken.is_empty() {
         return Ok(());
     }
-    Err(Trouble::Accounting(format!("not as it has to be: {}", broken.join(", "))))
+    Err(BenchError::Accounting(format!("not as it has to be: {}", broken.join(", "))))
 }
 
-fn show(case: &Case, outcome: &Outcome) -> Vec<String> {
-    let Outcome { sent, summary, margin, read, note, discarded, kept, .. } = outcome;
+fn show(case: &Case, outcome: &CaseOutcome) -> Vec<String> {
+    let CaseOutcome { sent, summary, margin, read, note, discarded, kept, .. } = outcome;
     let mib = |bytes: u64| format!("{:.1}", bytes as f64 / MIB);
     let slack = margin.map_or("–".to_owned(), |margin| {
         format!("{:.2} s ({:.2})", margin.least.as_secs_f64(), margin.kept.as_secs_f64())

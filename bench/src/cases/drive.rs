@@ -2,11 +2,11 @@
 //! reads one after the other, on the mounted file and on a loop device over it. A round in which the drive was late
 //! does not count.
 
-use crate::compare::Spread;
 use crate::emulated::Emulated;
-use crate::place::{Loop, Place};
 use crate::report::{Goal, Report};
-use crate::{Scale, Trouble, row};
+use crate::rounds::Spread;
+use crate::work_folder::{LoopDevice, WorkFolder};
+use crate::{BenchError, Scale, row};
 use holdfast_base::{BLOCK, ByteSize};
 use holdfast_media::drive::{AccessKind, Drive, DriveAccess, DriveKind, DriveModel};
 use holdfast_media::{Buffer, BufferPool, Device, Disk, Lock, Op, Request, Seed, UringDisk, run_first};
@@ -25,7 +25,7 @@ const PRIORITY: i32 = 42;
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug)]
-struct Amount {
+struct DriveWork {
     bytes: u64,
     stream: u64,
     reads: u64,
@@ -33,10 +33,10 @@ struct Amount {
 }
 
 /// Measures the drives of all models.
-pub fn bench(scale: Scale) -> Result<(), Trouble> {
-    let tiny = Amount { bytes: 16 << 20, stream: 4 << 20, reads: 4, rounds: 1 };
-    let amount = scale.pick(tiny, Amount { bytes: 1 << 30, stream: 128 << 20, reads: 250, rounds: 7 });
-    let place = Place::with_room(1 << 20)?;
+pub fn bench(scale: Scale) -> Result<(), BenchError> {
+    let tiny = DriveWork { bytes: 16 << 20, stream: 4 << 20, reads: 4, rounds: 1 };
+    let amount = scale.pick(tiny, DriveWork { bytes: 1 << 30, stream: 128 << 20, reads: 250, rounds: 7 });
+    let place = WorkFolder::with_room(1 << 20)?;
     let mut report = Report::new("drive", scale);
     let mut rows = vec![row!["drive", "where", "work", "model", "measured to model", "discarded", "verdict"]];
     if scale == Scale::Real
@@ -51,15 +51,15 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
             DriveKind::Shingled(_, shingles) => shingles.zone,
             _ => amount.stream,
         };
-        let amount = Amount { stream, ..amount };
+        let amount = DriveWork { stream, ..amount };
         let bytes = amount.bytes.to_string();
         let arguments = ["--model", model.name, "--squeezed", "--bytes", &bytes];
         let drive = Emulated::mount(&place, &arguments, scale)?;
         let model = model.squeezed(amount.bytes);
         let path = drive.path();
-        let bench = Bench { drive: &drive, model: &model, amount, scale };
+        let bench = DriveBench { drive: &drive, model: &model, amount, scale };
         rows.extend(bench.all("file", &path)?);
-        match Loop::over(&path) {
+        match LoopDevice::over(&path) {
             Ok(device) => rows.extend(bench.all("loop device", device.path())?),
             Err(why) => println!("{why}"),
         }
@@ -69,16 +69,16 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
 }
 
 /// One drive.
-struct Bench<'a> {
+struct DriveBench<'a> {
     drive: &'a Emulated,
     model: &'a DriveModel,
-    amount: Amount,
+    amount: DriveWork,
     scale: Scale,
 }
 
-impl Bench<'_> {
+impl DriveBench<'_> {
     /// Streams and random reads in one place.
-    fn all(&self, name: &str, path: &Path) -> Result<Vec<Vec<String>>, Trouble> {
+    fn all(&self, name: &str, path: &Path) -> Result<Vec<Vec<String>>, BenchError> {
         let mut rows = Vec::new();
         for (work, kind) in [("sequential writes", AccessKind::Write), ("sequential reads", AccessKind::Read)]
         {
@@ -105,8 +105,8 @@ impl Bench<'_> {
     /// So many rounds in which the drive kept up, and how many in which it did not.
     fn rounds(
         &self,
-        mut measure: impl FnMut(u64) -> Result<f64, Trouble>,
-    ) -> Result<(Spread, usize), Trouble> {
+        mut measure: impl FnMut(u64) -> Result<f64, BenchError>,
+    ) -> Result<(Spread, usize), BenchError> {
         let (mut good, mut discarded) = (Vec::new(), 0);
         while good.len() < self.amount.rounds {
             self.drive.order("reset")?;
@@ -115,7 +115,7 @@ impl Bench<'_> {
             if self.scale == Scale::Real && self.drive.too_slow()? {
                 discarded += 1;
                 if discarded > 3 * self.amount.rounds {
-                    return Err(Trouble::skipped("the machine is too slow for the model all the time"));
+                    return Err(BenchError::skipped("the machine is too slow for the model all the time"));
                 }
             } else {
                 good.push(ratio);
@@ -125,14 +125,14 @@ impl Bench<'_> {
     }
 
     /// A stream, each round elsewhere; the rate from the first completion to the last, to the model's.
-    fn stream(&self, path: &Path, kind: AccessKind, round: u64) -> Result<f64, Trouble> {
+    fn stream(&self, path: &Path, kind: AccessKind, round: u64) -> Result<f64, BenchError> {
         let pool = BufferPool::new(DEPTH, PIECE as usize, Lock::Prefault);
-        let mut pool = pool.map_err(Trouble::of("getting buffers"))?;
+        let mut pool = pool.map_err(BenchError::during("getting buffers"))?;
         let device = Device::open(path, holdfast_media::Access::Own);
-        let device = device.map_err(Trouble::of("opening the drive"))?;
+        let device = device.map_err(BenchError::during("opening the drive"))?;
         let disk = UringDisk::new(device, &[pool.region()], DEPTH);
-        let mut disk = disk.map_err(|(_, cause)| Trouble::skipped(format!("no io_uring ({cause})")))?;
-        let Amount { bytes, stream, .. } = self.amount;
+        let mut disk = disk.map_err(|(_, cause)| BenchError::skipped(format!("no io_uring ({cause})")))?;
+        let DriveWork { bytes, stream, .. } = self.amount;
         let from = stream * round % bytes;
         let (first, last) = (from / PIECE, (from + stream).min(bytes) / PIECE);
         let request = |n: u64, buffer: Buffer| {
@@ -154,8 +154,8 @@ impl Bench<'_> {
         while done < last - first {
             let completion = disk.complete(Duration::from_secs(10));
             let completion = completion
-                .ok_or_else(|| Trouble::Accounting(format!("{done} of {} pieces", last - first)))?;
-            completion.result.map_err(Trouble::of("using the drive"))?;
+                .ok_or_else(|| BenchError::Accounting(format!("{done} of {} pieces", last - first)))?;
+            completion.result.map_err(BenchError::during("using the drive"))?;
             end = Instant::now();
             begin.get_or_insert(end);
             done += 1;
@@ -172,7 +172,7 @@ impl Bench<'_> {
         };
         // The kernel may read more, ahead or beside; never less.
         if self.drive.figure(counted)? < ((last - first) * PIECE) as f64 {
-            return Err(Trouble::Accounting(format!(
+            return Err(BenchError::Accounting(format!(
                 "the drive missed some of it: {}",
                 self.drive.report()?
             )));
@@ -181,12 +181,12 @@ impl Bench<'_> {
     }
 
     /// Reads of a block one after the other; what the model says that they take, and the rate to the model's.
-    fn random(&self, path: &Path, round: u64) -> Result<(Duration, f64), Trouble> {
-        let failed = || Trouble::file(path, "read it");
+    fn random(&self, path: &Path, round: u64) -> Result<(Duration, f64), BenchError> {
+        let failed = || BenchError::file(path, "read it");
         let mut options = File::options();
         let file = options.read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path);
         let file = file.map_err(failed())?;
-        let mut buffer = Buffer::aligned(BLOCK).map_err(Trouble::of("getting a buffer"))?;
+        let mut buffer = Buffer::aligned(BLOCK).map_err(BenchError::during("getting a buffer"))?;
         let (mut twin, mut seed) = (Drive::new(self.model.clone(), round), Seed::new(round));
         let begin = Instant::now();
         for _ in 0..self.amount.reads {
@@ -199,7 +199,7 @@ impl Bench<'_> {
         let wanted = twin.free().since(holdfast_base::Timestamp(0));
         let least = ByteSize(self.amount.reads * BLOCK as u64);
         if self.drive.figure("read_bytes")? < least.0 as f64 {
-            return Err(Trouble::Accounting(format!(
+            return Err(BenchError::Accounting(format!(
                 "fewer than {least} were read: {}",
                 self.drive.report()?
             )));

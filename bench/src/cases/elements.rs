@@ -3,10 +3,10 @@
 //! attributes go to the builder of slots with cells that are there already: what comes of them is counted, and how many bytes
 //! each takes beside its own.
 
-use crate::compare::{Rounds, Spread};
-use crate::miniature::{Bare, Elements};
+use crate::miniature::{BarePacker, MemoryElements};
 use crate::report::{Goal, Report};
-use crate::{Scale, Trouble, row};
+use crate::rounds::{Rounds, Spread};
+use crate::{BenchError, Scale, row};
 use holdfast_base::{Age, ByteSize, Clock, Ordinal, Sequence, SlotNo, SystemClock, Timestamp};
 use holdfast_format::{
     Builder, CellBuffer, CellsAt, Class, Classes, Entry, Key, Row, SlotFlags, SlotId, StreamKind,
@@ -21,29 +21,29 @@ const REFERENCE: usize = 3;
 const MIB: f64 = 1_048_576.0;
 
 /// What the four attributes of an element are like, and how long it is.
-const COLUMNS: [(&str, Content, usize); 5] = [
-    ("20 B, no attributes, without packer", Content::None, 20),
-    ("20 B, 4 random attributes", Content::Random, 20),
-    ("20 B, 4 attributes as packets have", Content::Packets, 20),
-    ("1.5 KiB, 4 random attributes", Content::Random, 1500),
-    ("1.5 KiB, 4 attributes as packets have", Content::Packets, 1500),
+const COLUMNS: [(&str, ColumnContent, usize); 5] = [
+    ("20 B, no attributes, without packer", ColumnContent::None, 20),
+    ("20 B, 4 random attributes", ColumnContent::Random, 20),
+    ("20 B, 4 attributes as packets have", ColumnContent::Packets, 20),
+    ("1.5 KiB, 4 random attributes", ColumnContent::Random, 1500),
+    ("1.5 KiB, 4 attributes as packets have", ColumnContent::Packets, 1500),
 ];
 
 #[derive(Clone, Copy)]
-enum Content {
+enum ColumnContent {
     None,
     Random,
     Packets,
 }
 
 /// Measures elements of all sizes, without and with attributes.
-pub fn bench(scale: Scale) -> Result<(), Trouble> {
+pub fn bench(scale: Scale) -> Result<(), BenchError> {
     let slot_bytes = scale.pick(1 << 20, 64 << 20);
     // More elements than a slot has room for, so that sealing is part of it; and long enough, a tenth of a second, that what
     // others on the machine do to its memory in a moment does not make the figure.
     let bytes = scale.pick(3 << 20, 1 << 30);
     let mut pool =
-        BufferPool::new(1, slot_bytes as usize, Lock::Prefault).map_err(Trouble::of("a buffer"))?;
+        BufferPool::new(1, slot_bytes as usize, Lock::Prefault).map_err(BenchError::during("a buffer"))?;
     let mut buffer = pool.take();
     let rounds = Rounds::run(scale.pick(1, 15), SIZES.len(), |which| {
         let size = scale.pick(SIZES[which].min(2 << 20), SIZES[which]);
@@ -84,8 +84,8 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
         let million = Spread { median: median / 1e6, least: least / 1e6, most: most / 1e6 };
         let share = 100.0 * beside[which] / *size as f64;
         let verdict = match (content, size) {
-            (Content::Random | Content::Packets, 20) => Goal::AtLeast(5.0).verdict(&million),
-            (Content::Packets, _) => Goal::AtMost(2.0).verdict(&Spread::of(std::iter::once(share))),
+            (ColumnContent::Random | ColumnContent::Packets, 20) => Goal::AtLeast(5.0).verdict(&million),
+            (ColumnContent::Packets, _) => Goal::AtMost(2.0).verdict(&Spread::of(std::iter::once(share))),
             _ => String::new(),
         };
         let (bytes, share) = (format!("{:.1}", beside[which]), format!("{share:.1}"));
@@ -95,25 +95,25 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
     report.finish()
 }
 
-fn pool_again(slot_bytes: u64) -> Result<Option<Buffer>, Trouble> {
+fn pool_again(slot_bytes: u64) -> Result<Option<Buffer>, BenchError> {
     let pool = BufferPool::new(1, slot_bytes as usize, Lock::Prefault);
-    Ok(pool.map_err(Trouble::of("a buffer"))?.take())
+    Ok(pool.map_err(BenchError::during("a buffer"))?.take())
 }
 
 /// Elements a second, bytes that each takes beside its own, and the buffer back.
 fn gather(
-    (content, size): (Content, usize),
+    (content, size): (ColumnContent, usize),
     elements: u64,
     slot_bytes: u64,
     buffer: Option<Buffer>,
-) -> Result<(f64, f64, Buffer), Trouble> {
+) -> Result<(f64, f64, Buffer), BenchError> {
     const RUN: usize = 256;
-    let mut buffer = buffer.ok_or_else(|| Trouble::Accounting("the buffer did not come back".into()))?;
-    let count = if matches!(content, Content::None) { 0 } else { 4 };
+    let mut buffer = buffer.ok_or_else(|| BenchError::Accounting("the buffer did not come back".into()))?;
+    let count = if matches!(content, ColumnContent::None) { 0 } else { 4 };
     let classes: Classes = std::iter::repeat_n(Class::Word, count).collect();
     let entry = Entry { kind: StreamKind::Bytes, classes, ..Entry::default() };
     let mut builder = Builder::new(slot_bytes, 1);
-    builder.prepare(&[entry]).map_err(Trouble::of("preparing columns"))?;
+    builder.prepare(&[entry]).map_err(BenchError::during("preparing columns"))?;
     let mut columns: Vec<CellBuffer> =
         classes.iter().map(|class| CellBuffer::new(class, BATCH_ROWS, 0)).collect();
     let bytes = vec![7; size * BATCH_ROWS];
@@ -123,7 +123,7 @@ fn gather(
     let mut open = |builder: &mut Builder, buffer: &mut Buffer| {
         sequence += 1;
         let id = SlotId { sequence: Sequence(sequence), age: Age(sequence), ..SlotId::default() };
-        builder.open(buffer, id, Timestamp(0), &[entry]).map_err(Trouble::of("opening a slot"))
+        builder.open(buffer, id, Timestamp(0), &[entry]).map_err(BenchError::during("opening a slot"))
     };
     let key = Key([7; 32]);
     open(&mut builder, &mut buffer)?;
@@ -167,16 +167,16 @@ fn gather(
 }
 
 /// The cells of the next element: any words; or an address and a port, of which some come again and again, a length and a time.
-fn cells(content: Content, state: &mut u64, now: i64) -> [u64; 4] {
+fn cells(content: ColumnContent, state: &mut u64, now: i64) -> [u64; 4] {
     let mut next = || {
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z ^ z >> 27
     };
     match content {
-        Content::None => [0; 4],
-        Content::Random => std::array::from_fn(|_| next()),
-        Content::Packets => {
+        ColumnContent::None => [0; 4],
+        ColumnContent::Random => std::array::from_fn(|_| next()),
+        ColumnContent::Packets => {
             let (address, port, len) = (next() >> 40, next() >> 40, next() >> 40);
             // A few talk most of the time.
             let address = address % (1 << (address >> 12 & 7)) % 100;
@@ -187,12 +187,12 @@ fn cells(content: Content, state: &mut u64, now: i64) -> [u64; 4] {
 }
 
 /// Payload bytes a second, and the buffer back.
-fn pack(size: u64, bytes: u64, slot_bytes: u64, buffer: Option<Buffer>) -> Result<(f64, Buffer), Trouble> {
-    let buffer = buffer.ok_or_else(|| Trouble::Accounting("the buffer did not come back".into()))?;
+fn pack(size: u64, bytes: u64, slot_bytes: u64, buffer: Option<Buffer>) -> Result<(f64, Buffer), BenchError> {
+    let buffer = buffer.ok_or_else(|| BenchError::Accounting("the buffer did not come back".into()))?;
     let clock = SystemClock::new();
     let batches = (0..8).map(|_| Batch::new(BATCH_BYTES, BATCH_ROWS)).collect();
-    let mut elements = Elements::new(size, batches, Ordinal(0));
-    let mut bare = Bare::new(buffer, slot_bytes);
+    let mut elements = MemoryElements::new(size, batches, Ordinal(0));
+    let mut bare = BarePacker::new(buffer, slot_bytes);
     let wanted = bytes / size;
     let mut took = Duration::ZERO;
     while elements.ordinal().0 < wanted {
@@ -209,8 +209,8 @@ fn pack(size: u64, bytes: u64, slot_bytes: u64, buffer: Option<Buffer>) -> Resul
     if (counted.received, bare.payload_bytes) != (wanted, wanted * size) {
         let said =
             format!("{wanted} elements of {size} bytes, but {counted:?} and {} bytes", bare.payload_bytes);
-        return Err(Trouble::Accounting(said));
+        return Err(BenchError::Accounting(said));
     }
-    let buffer = bare.into_buffer().ok_or_else(|| Trouble::Accounting("a slot is still open".into()))?;
+    let buffer = bare.into_buffer().ok_or_else(|| BenchError::Accounting("a slot is still open".into()))?;
     Ok(((wanted * size) as f64 / took.as_secs_f64(), buffer))
 }

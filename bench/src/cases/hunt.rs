@@ -6,15 +6,15 @@
 //!
 //! Packets are UDP datagrams over Ethernet, of 120 bytes; their senders are uniform among 100,000 even addresses, and an odd one amid them comes three times.
 
-use crate::compare::Rounds;
-use crate::link::Link;
-use crate::place::Place;
+use crate::link::VirtualLink;
 use crate::program::{Program, holdfast};
-use crate::reduct::{Client, FIRST, NO_CONTENT, Server};
+use crate::reductstore::{FIRST, NO_CONTENT, ReductClient, ReductServer};
 use crate::report::{Goal, Report};
-use crate::session::Session;
+use crate::rounds::Rounds;
+use crate::sql_session::SqlSession;
 use crate::stenographer::Stenographer;
-use crate::{Scale, Trouble, row, tool};
+use crate::work_folder::WorkFolder;
+use crate::{BenchError, Scale, row, tools};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -78,15 +78,15 @@ fn write_capture(path: &Path, packets: u64) -> std::io::Result<()> {
 }
 
 /// Who finds packets: how many of the needle's.
-type Finder<'f> = Box<dyn FnMut() -> Result<u64, Trouble> + 'f>;
+type FindPackets<'f> = Box<dyn FnMut() -> Result<u64, BenchError> + 'f>;
 
 /// One who was given packets and is asked.
-struct Contestant<'f> {
+struct PacketFinder<'f> {
     name: &'static str,
     packets: u64,
     /// Seconds until it had them; nothing for who reads the file itself, or takes them as they come.
     took: Option<f64>,
-    find: Finder<'f>,
+    find: FindPackets<'f>,
     /// Which of Holdfast's it is compared with: a program with a program, who is there already with who is.
     beside: Option<usize>,
 }
@@ -96,12 +96,12 @@ const PROGRAM: usize = 0;
 const SESSION: usize = 1;
 
 /// Measures each contestant that is installed.
-pub fn bench(scale: Scale) -> Result<(), Trouble> {
+pub fn bench(scale: Scale) -> Result<(), BenchError> {
     let packets: u64 = scale.pick(5_000, 4_000_000);
-    let place = Place::with_room(scale.pick(64 << 20, 4 << 30))?;
+    let place = WorkFolder::with_room(scale.pick(64 << 20, 4 << 30))?;
     let program = holdfast("holdfast", scale)?;
     let capture = place.file("packets.pcap");
-    write_capture(&capture, packets).map_err(Trouble::file(&capture, "write it"))?;
+    write_capture(&capture, packets).map_err(BenchError::file(&capture, "write it"))?;
     let mut contestants = vec![ring(&program, &place, &capture, packets, scale)?];
     contestants.push(in_session(&program, &place, packets)?);
     if scale == Scale::Real {
@@ -118,7 +118,7 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
         let found = (contestants[at].find)()?;
         let took = start.elapsed().as_secs_f64();
         let name = contestants[at].name;
-        let wrong = || Trouble::Accounting(format!("{name} finds {found} packets, and there are {HITS}"));
+        let wrong = || BenchError::Accounting(format!("{name} finds {found} packets, and there are {HITS}"));
         if found == HITS { Ok(took) } else { Err(wrong()) }
     })?;
     let mut report = Report::new("hunt", scale);
@@ -132,7 +132,7 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
         "to Holdfast's",
         "verdict"
     ]];
-    let rate = |who: &Contestant<'_>| who.took.map(|took| who.packets as f64 / took);
+    let rate = |who: &PacketFinder<'_>| who.took.map(|took| who.packets as f64 / took);
     let ours = rate(&contestants[PROGRAM]);
     for (at, who) in contestants.iter().enumerate() {
         let taken = rate(who).map_or("–".to_owned(), |rate| format!("{:.0}", rate / 1e3));
@@ -160,14 +160,14 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
 
 fn ring<'f>(
     program: &Path,
-    place: &Place,
+    place: &WorkFolder,
     capture: &Path,
     packets: u64,
     scale: Scale,
-) -> Result<Contestant<'f>, Trouble> {
+) -> Result<PacketFinder<'f>, BenchError> {
     let (program, ring) = (program.display().to_string(), place.file("ring").display().to_string());
     let (size, slot) = scale.pick(("16MiB", "256KiB"), ("1536MiB", "32MiB"));
-    tool::output(&program, &["format", &ring, "--size", size, "--slot", slot, "--prefill"])?;
+    tools::output(&program, &["format", &ring, "--size", size, "--slot", slot, "--prefill"])?;
     let source = format!("replay:{}", capture.display());
     let replay = ["--source", &source, "--name", "packets", "--speed", "max", "--attr", "packets"];
     // Goes on when all is replayed.
@@ -176,25 +176,25 @@ fn ring<'f>(
     let start = Instant::now();
     let mut recorder =
         Program::start(Path::new(&program), &arguments, Stdio::piped(), &place.file("recorder"))?;
-    let input = recorder.input().ok_or_else(|| Trouble::skipped("no pipe to the recorder"))?;
+    let input = recorder.input().ok_or_else(|| BenchError::skipped("no pipe to the recorder"))?;
     recorder.until("all is recorded", |_| {
-        let Ok(text) = tool::output(&program, &["streams", &ring, "--json"]) else { return false };
+        let Ok(text) = tools::output(&program, &["streams", &ring, "--json"]) else { return false };
         let streams = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
         let mut of_packets = streams.filter(|stream| stream["name"] == "packets");
         of_packets.any(|stream| stream["received"] == packets && stream["lost"] == 0)
     })?;
     let took = start.elapsed().as_secs_f64();
     // What comes from now on needs the room of others.
-    tool::output(&program, &["hold", &ring, "--stream", "packets", "--reason", "they are looked for"])?;
+    tools::output(&program, &["hold", &ring, "--stream", "packets", "--reason", "they are looked for"])?;
     std::thread::spawn(move || feed(input, scale.pick(1, RATE)));
     let find = move || {
         recorder.runs()?;
-        let text = tool::output(&program, &["query", &ring, &question(), "--json"])?;
+        let text = tools::output(&program, &["query", &ring, &question(), "--json"])?;
         let row = serde_json::from_str(&text);
-        let row = row.map_err(|_| Trouble::Accounting(format!("`holdfast query` says {text}")))?;
+        let row = row.map_err(|_| BenchError::Accounting(format!("`holdfast query` says {text}")))?;
         Ok(found(&row))
     };
-    Ok(Contestant {
+    Ok(PacketFinder {
         name: "Holdfast, `query`",
         packets,
         took: Some(took),
@@ -226,31 +226,31 @@ fn found(row: &serde_json::Value) -> u64 {
 }
 
 /// The same ring, asked through a program that runs already, as the servers of others do.
-fn in_session<'f>(program: &Path, place: &Place, packets: u64) -> Result<Contestant<'f>, Trouble> {
-    let mut session = Session::begin(program, &place.file("ring"))?;
+fn in_session<'f>(program: &Path, place: &WorkFolder, packets: u64) -> Result<PacketFinder<'f>, BenchError> {
+    let mut session = SqlSession::begin(program, &place.file("ring"))?;
     let find = move || Ok(found(&session.row(&question())?));
-    Ok(Contestant { name: "Holdfast, `sql`", packets, took: None, find: Box::new(find), beside: None })
+    Ok(PacketFinder { name: "Holdfast, `sql`", packets, took: None, find: Box::new(find), beside: None })
 }
 
 /// Who looks through the capture file.
-fn in_file<'f>(name: &'static str, capture: &Path, packets: u64) -> Result<Contestant<'f>, Trouble> {
-    tool::need(name)?;
+fn in_file<'f>(name: &'static str, capture: &Path, packets: u64) -> Result<PacketFinder<'f>, BenchError> {
+    tools::need(name)?;
     let (file, host): (PathBuf, String) = (capture.to_owned(), NEEDLE.to_string());
     let find = move || {
         let file = file.display().to_string();
         let filter = format!("ip.src == {host}");
         let text = match name {
-            "tshark" => tool::output(name, &["-n", "-r", &file, "-Y", &filter])?,
-            _ => tool::output(name, &["-n", "-r", &file, "src", "host", &host])?,
+            "tshark" => tools::output(name, &["-n", "-r", &file, "-Y", &filter])?,
+            _ => tools::output(name, &["-n", "-r", &file, "src", "host", &host])?,
         };
         Ok(text.lines().filter(|line| line.contains(&host)).count() as u64)
     };
-    Ok(Contestant { name, packets, took: None, find: Box::new(find), beside: Some(PROGRAM) })
+    Ok(PacketFinder { name, packets, took: None, find: Box::new(find), beside: Some(PROGRAM) })
 }
 
 /// `ReductStore`, with fewer of them.
-fn labels<'f>(place: &Place, packets: u64) -> Result<Contestant<'f>, Trouble> {
-    let (server, mut client) = Server::begin(place, "{}")?;
+fn labels<'f>(place: &WorkFolder, packets: u64) -> Result<PacketFinder<'f>, BenchError> {
+    let (server, mut client) = ReductServer::begin(place, "{}")?;
     let start = Instant::now();
     for first in (0..packets).step_by(TOGETHER as usize) {
         let (mut headers, mut body) = (String::new(), Vec::new());
@@ -268,7 +268,7 @@ fn labels<'f>(place: &Place, packets: u64) -> Result<Contestant<'f>, Trouble> {
     let find = move || {
         // It lives as long as it may be asked.
         let server = &server;
-        let mut client = Client::connect(server.port)?;
+        let mut client = ReductClient::connect(server.port)?;
         let question = format!("{{\"query_type\":\"QUERY\",\"when\":{{\"&src\":{{\"$eq\":\"{NEEDLE}\"}}}}}}");
         let (status, said) = client.answer("POST", "/b/bench/packets/q", "", question.as_bytes())?;
         let id = serde_json::from_slice::<serde_json::Value>(&said).ok().and_then(|said| said["id"].as_u64());
@@ -283,7 +283,7 @@ fn labels<'f>(place: &Place, packets: u64) -> Result<Contestant<'f>, Trouble> {
             }
         }
     };
-    Ok(Contestant {
+    Ok(PacketFinder {
         name: "ReductStore, labels",
         packets,
         took: Some(took),
@@ -293,14 +293,14 @@ fn labels<'f>(place: &Place, packets: u64) -> Result<Contestant<'f>, Trouble> {
 }
 
 /// Who records the packets as they come over a link, and knows where the address is.
-fn on_a_link<'f>(place: &Place, capture: &Path, packets: u64) -> Result<Contestant<'f>, Trouble> {
-    tool::need("tcpreplay")?;
-    let link = Link::make()?;
+fn on_a_link<'f>(place: &WorkFolder, capture: &Path, packets: u64) -> Result<PacketFinder<'f>, BenchError> {
+    tools::need("tcpreplay")?;
+    let link = VirtualLink::make()?;
     let mut server = Stenographer::begin(place, link.near())?;
     let (capture, far, rate) = (capture.display().to_string(), link.far().to_owned(), LINK.to_string());
     let replay = ["netns", "exec", link.space(), "tcpreplay", "-q", "-K", "-p", &rate, "-i", &far, &capture];
     let start = Instant::now();
-    tool::output("ip", &replay)?;
+    tools::output("ip", &replay)?;
     // Before it has an index of them they are not found.
     let mut there = 0;
     while there < packets && start.elapsed() < INDEXED {
@@ -316,7 +316,7 @@ fn on_a_link<'f>(place: &Place, capture: &Path, packets: u64) -> Result<Contesta
         let found = server.ask(&format!("host {NEEDLE}"))?;
         Ok((found.len().saturating_sub(CAPTURE_HEAD) / (CAPTURE_HEAD_OF_ONE + PACKET)) as u64)
     };
-    Ok(Contestant {
+    Ok(PacketFinder {
         name: "stenographer",
         packets: there,
         // As fast as they came, and no faster.
@@ -326,6 +326,6 @@ fn on_a_link<'f>(place: &Place, capture: &Path, packets: u64) -> Result<Contesta
     })
 }
 
-fn not_taken(status: u16, said: &[u8]) -> Trouble {
-    Trouble::Accounting(format!("ReductStore answers {status}: {}", String::from_utf8_lossy(said)))
+fn not_taken(status: u16, said: &[u8]) -> BenchError {
+    BenchError::Accounting(format!("ReductStore answers {status}: {}", String::from_utf8_lossy(said)))
 }

@@ -2,15 +2,15 @@
 //! and a ring file whose slots all carry real headers, cut off without a farewell: how long until capture begins
 //! again, how long until all its slots are known, by how many reads.
 
-use crate::compare::{Rounds, Spread};
+use crate::counting_disk::CountingDisk;
 use crate::fio::Job;
-use crate::link::{Link, Traffic};
-use crate::miniature::{self, Elements, Miniature, Setup};
-use crate::place::Place;
+use crate::link::{Traffic, VirtualLink};
+use crate::miniature::{self, MemoryElements, MiniatureRecorder, MiniatureSetup};
 use crate::program::{Program, holdfast};
 use crate::report::{Goal, Report};
-use crate::watched::Watched;
-use crate::{Scale, Trouble, row, tool};
+use crate::rounds::{Rounds, Spread};
+use crate::work_folder::WorkFolder;
+use crate::{BenchError, Scale, row, tools};
 use holdfast_base::{ByteSize, Clock, HEAD, SystemClock};
 use holdfast_format::SlotFlags;
 use holdfast_ingest::Batch;
@@ -30,7 +30,7 @@ const OF_A_SLOT: u64 = 64;
 const MIB: f64 = 1_048_576.0;
 
 /// Measures the memory of recorders with all inputs, and a restart.
-pub fn bench(scale: Scale) -> Result<(), Trouble> {
+pub fn bench(scale: Scale) -> Result<(), BenchError> {
     let mut report = Report::new("memory", scale);
     match holdfast("holdfast-recorder", scale) {
         Ok(program) => resident(&program, scale, &mut report)?,
@@ -47,7 +47,7 @@ enum Input {
     /// Datagrams of so many bytes.
     Datagrams(usize),
     /// Packets over a virtual link, into so many rings of the kernel.
-    Packets(Link, &'static str),
+    Packets(VirtualLink, &'static str),
     /// A file of packets of so many bytes, replayed as fast as can be.
     Replay(usize),
     /// So many connections, all of which stop within an element again and again.
@@ -58,7 +58,7 @@ enum Input {
 const RINGS: u64 = 2 * (64 << 20);
 
 /// The most memory with each kind of input.
-fn resident(program: &Path, scale: Scale, report: &mut Report) -> Result<(), Trouble> {
+fn resident(program: &Path, scale: Scale, report: &mut Report) -> Result<(), BenchError> {
     let pipe = Input::Pipe;
     let mut inputs = vec![
         ("20 B elements", pipe("fixed:20", vec![7; 1_000_000])),
@@ -73,7 +73,7 @@ fn resident(program: &Path, scale: Scale, report: &mut Report) -> Result<(), Tro
         ("packets of 40 MiB (replay)", Input::Replay(40 << 20)),
         ("pieces of elements (tcp)", Input::Connections(scale.pick(50, 900))),
     ];
-    match Link::make() {
+    match VirtualLink::make() {
         Ok(link) => inputs.push(("packets from two rings (iface)", Input::Packets(link, "2"))),
         Err(why) => println!("{why}"),
     }
@@ -99,9 +99,9 @@ fn most_memory(
     scale: Scale,
     (name, input): (&str, &Input),
     memory: u64,
-) -> Result<(u64, u64), Trouble> {
+) -> Result<(u64, u64), BenchError> {
     let (size, slot, slots): (u64, u64, u64) = scale.pick((32 << 20, 1 << 20, 27), (2 << 30, 8 << 20, 252));
-    let place = Place::with_room(size)?;
+    let place = WorkFolder::with_room(size)?;
     let total = scale.pick(8 << 20, 1 << 30);
     let text = |bytes: u64| format!("{}KiB", bytes >> 10);
     let mut arguments: Vec<String> = vec![place.file("ring").display().to_string()];
@@ -169,24 +169,24 @@ fn most_memory(
         || said.contains("\"elements\":0,\"bytes\":0,\"lost_elements\":0")
         || given < total
     {
-        return Err(Trouble::Accounting(format!("after {given} bytes of {name} it said {said}")));
+        return Err(BenchError::Accounting(format!("after {given} bytes of {name} it said {said}")));
     }
     Ok((most, slots))
 }
 
 /// A port that nobody listens to.
-fn free_port() -> Result<u16, Trouble> {
+fn free_port() -> Result<u16, BenchError> {
     let socket = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
-    socket.map(|address| address.port()).map_err(Trouble::of("looking for a free port"))
+    socket.map(|address| address.port()).map_err(BenchError::during("looking for a free port"))
 }
 
 /// As fast as they go; those that nobody took are counted by the recorder.
-fn send_datagrams(address: &str, bytes: usize, total: u64) -> Result<u64, Trouble> {
-    let socket = UdpSocket::bind("127.0.0.1:0").map_err(Trouble::of("sending datagrams"))?;
+fn send_datagrams(address: &str, bytes: usize, total: u64) -> Result<u64, BenchError> {
+    let socket = UdpSocket::bind("127.0.0.1:0").map_err(BenchError::during("sending datagrams"))?;
     let data = vec![7; bytes];
     let mut given = 0;
     while given < total {
-        socket.send_to(&data, address).map_err(Trouble::of("sending datagrams"))?;
+        socket.send_to(&data, address).map_err(BenchError::during("sending datagrams"))?;
         // An empty one takes as much on its way as others of some size. So many of them are more than all buffers hold,
         // and do not take minutes to send.
         given += bytes.max(256) as u64;
@@ -195,15 +195,15 @@ fn send_datagrams(address: &str, bytes: usize, total: u64) -> Result<u64, Troubl
 }
 
 /// Over all connections in turn, so that each waits in the middle of an element while others deliver.
-fn send_pieces(address: &str, count: usize, total: u64) -> Result<u64, Trouble> {
+fn send_pieces(address: &str, count: usize, total: u64) -> Result<u64, BenchError> {
     let connect = |_| TcpStream::connect(address);
     let connections: Result<Vec<TcpStream>, _> = (0..count).map(connect).collect();
-    let mut connections = connections.map_err(Trouble::of("sending over TCP"))?;
+    let mut connections = connections.map_err(BenchError::during("sending over TCP"))?;
     let piece = vec![7; 7000];
     let mut given = 0;
     while given < total {
         for connection in &mut connections {
-            connection.write_all(&piece).map_err(Trouble::of("sending over TCP"))?;
+            connection.write_all(&piece).map_err(BenchError::during("sending over TCP"))?;
             given += piece.len() as u64;
         }
     }
@@ -211,7 +211,7 @@ fn send_pieces(address: &str, count: usize, total: u64) -> Result<u64, Trouble> 
 }
 
 /// A capture file of so many bytes, all of the same packet.
-fn write_packets(path: &Path, packet: usize, total: u64) -> Result<(), Trouble> {
+fn write_packets(path: &Path, packet: usize, total: u64) -> Result<(), BenchError> {
     let mut file = Vec::with_capacity(total as usize + packet + 64);
     // Magic of nanoseconds, version 2.4, no zone, any length, Ethernet.
     for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 262_144, 1] {
@@ -225,22 +225,22 @@ fn write_packets(path: &Path, packet: usize, total: u64) -> Result<(), Trouble> 
         file.resize(file.len() + packet, 7);
         second += 1;
     }
-    std::fs::write(path, file).map_err(Trouble::file(path, "write it"))
+    std::fs::write(path, file).map_err(BenchError::file(path, "write it"))
 }
 
 /// Capturing again on a full ring.
-fn restart(scale: Scale, report: &mut Report) -> Result<(), Trouble> {
+fn restart(scale: Scale, report: &mut Report) -> Result<(), BenchError> {
     let (slot_bytes, slots): (u64, u64) = scale.pick((64 << 10, 256), (1 << 20, 16_384));
-    let place = Place::with_room(slots * 24 * 1024 + (8 << 20))?;
+    let place = WorkFolder::with_room(slots * 24 * 1024 + (8 << 20))?;
     let path = place.file("sparse");
-    let file = File::create(&path).map_err(Trouble::file(&path, "make it"))?;
-    file.set_len(HEAD + (4 + slots) * slot_bytes).map_err(Trouble::file(&path, "make it long"))?;
+    let file = File::create(&path).map_err(BenchError::file(&path, "make it"))?;
+    file.set_len(HEAD + (4 + slots) * slot_bytes).map_err(BenchError::file(&path, "make it long"))?;
     drop(file);
     let geometry = miniature::make(&path, slot_bytes)?;
     fill(&path, slot_bytes, slots)?;
     let mut begins = Vec::new();
-    let mut reads = crate::watched::Reads::default();
-    let measured = scale == Scale::Real && tool::find("fio").is_some();
+    let mut reads = crate::counting_disk::ReadCounts::default();
+    let measured = scale == Scale::Real && tools::find("fio").is_some();
     let area = slots * slot_bytes;
     let rounds = Rounds::run(scale.pick(1, 5), if measured { 2 } else { 1 }, |who| {
         if who == 0 {
@@ -296,17 +296,17 @@ fn restart(scale: Scale, report: &mut Report) -> Result<(), Trouble> {
 }
 
 /// A run that goes once around the ring with slots of one small element, and is cut off.
-fn fill(path: &Path, slot_bytes: u64, slots: u64) -> Result<(), Trouble> {
-    let setup = Setup { slot_bytes, buffers: 8, writes: 8 };
-    let mut pool =
-        BufferPool::new(8, slot_bytes as usize, Lock::Prefault).map_err(Trouble::of("getting buffers"))?;
-    let device = Device::open(path, Access::Own).map_err(Trouble::of("opening the lane"))?;
-    let disk = Watched::hasty(RealDisk::new(device, &[pool.region()], 16));
+fn fill(path: &Path, slot_bytes: u64, slots: u64) -> Result<(), BenchError> {
+    let setup = MiniatureSetup { slot_bytes, buffers: 8, writes: 8 };
+    let mut pool = BufferPool::new(8, slot_bytes as usize, Lock::Prefault)
+        .map_err(BenchError::during("getting buffers"))?;
+    let device = Device::open(path, Access::Own).map_err(BenchError::during("opening the lane"))?;
+    let disk = CountingDisk::hasty(RealDisk::new(device, &[pool.region()], 16));
     let buffers = std::iter::from_fn(|| pool.take()).collect();
-    let mut recorder = Miniature::over(disk, buffers, setup)?;
+    let mut recorder = MiniatureRecorder::over(disk, buffers, setup)?;
     let clock = SystemClock::new();
     let batches = vec![Batch::new(ByteSize::kib(128), 16)];
-    let mut elements = Elements::new(1000, batches, recorder.next_ordinal());
+    let mut elements = MemoryElements::new(1000, batches, recorder.next_ordinal());
     for _ in 0..slots + slots / 8 {
         recorder.take(elements.next(clock.now(), 1))?;
         recorder.seal(SlotFlags::SHORT);
@@ -316,21 +316,21 @@ fn fill(path: &Path, slot_bytes: u64, slots: u64) -> Result<(), Trouble> {
 }
 
 /// How a run began.
-struct Began {
+struct RestartFigures {
     capturing: Duration,
     known: Duration,
-    reads: crate::watched::Reads,
+    reads: crate::counting_disk::ReadCounts,
 }
 
-fn begin(path: &Path, slot_bytes: u64, slots: u64) -> Result<Began, Trouble> {
-    let setup = Setup { slot_bytes, buffers: 4, writes: 2 };
-    let mut pool =
-        BufferPool::new(4, slot_bytes as usize, Lock::Prefault).map_err(Trouble::of("getting buffers"))?;
-    let device = Device::open(path, Access::Own).map_err(Trouble::of("opening the lane"))?;
-    let disk = Watched::counting(RealDisk::new(device, &[pool.region()], 16));
+fn begin(path: &Path, slot_bytes: u64, slots: u64) -> Result<RestartFigures, BenchError> {
+    let setup = MiniatureSetup { slot_bytes, buffers: 4, writes: 2 };
+    let mut pool = BufferPool::new(4, slot_bytes as usize, Lock::Prefault)
+        .map_err(BenchError::during("getting buffers"))?;
+    let device = Device::open(path, Access::Own).map_err(BenchError::during("opening the lane"))?;
+    let disk = CountingDisk::counting(RealDisk::new(device, &[pool.region()], 16));
     let buffers = std::iter::from_fn(|| pool.take()).collect();
     let start = Instant::now();
-    let mut recorder = Miniature::over(disk, buffers, setup)?;
+    let mut recorder = MiniatureRecorder::over(disk, buffers, setup)?;
     let capturing = start.elapsed();
     while !recorder.driver().ring().status("").scanned {
         // Many looks at once: the status is made for people, and costs more than a look.
@@ -342,10 +342,10 @@ fn begin(path: &Path, slot_bytes: u64, slots: u64) -> Result<Began, Trouble> {
     let reads = recorder.driver().disk().reads();
     let data = recorder.driver().ring().status("").slots;
     if reads.count < slots / 2 {
-        return Err(Trouble::Accounting(format!(
+        return Err(BenchError::Accounting(format!(
             "{} reads cannot tell {slots} slots: {data:?}",
             reads.count
         )));
     }
-    Ok(Began { capturing, known, reads })
+    Ok(RestartFigures { capturing, known, reads })
 }

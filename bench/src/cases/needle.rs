@@ -5,12 +5,12 @@
 //! Elements are 8 bytes: an IPv4 address, which is the attribute that is looked for, and a number. Addresses are uniform among 100,000,
 //! which are drawn for each slot from four million even ones; the needle is an odd one in the middle, and there once.
 
-use crate::compare::Rounds;
-use crate::group::{Slowed, Way};
-use crate::place::Place;
+use crate::control_group::{DiskDirection, SlowedDisk};
 use crate::program::{Program, holdfast};
 use crate::report::{Goal, Report};
-use crate::{Scale, Trouble, row, tool};
+use crate::rounds::Rounds;
+use crate::work_folder::WorkFolder;
+use crate::{BenchError, Scale, row, tools};
 use holdfast_base::ByteSize;
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -41,16 +41,13 @@ fn element(number: u64, elements: u64) -> [u8; ELEMENT] {
     (u64::from(address) << 32 | number & u64::from(u32::MAX)).to_be_bytes()
 }
 
-fn send(input: &mut impl Write, elements: u64) -> Result<(), Trouble> {
+fn send(input: &mut impl Write, elements: u64) -> Result<(), BenchError> {
     let mut block = Vec::with_capacity(1 << 20);
     for number in 0..elements {
         block.extend_from_slice(&element(number, elements));
         if block.len() == 1 << 20 || number + 1 == elements {
             let sent = input.write_all(&block);
-            sent.map_err(|cause| Trouble::Program {
-                command: "a pipe to the recorder".to_owned(),
-                said: cause.to_string(),
-            })?;
+            sent.map_err(|cause| BenchError::program("a pipe to the recorder", cause))?;
             block.clear();
         }
     }
@@ -58,19 +55,19 @@ fn send(input: &mut impl Write, elements: u64) -> Result<(), Trouble> {
 }
 
 /// Records the elements and measures each way of asking.
-pub fn bench(scale: Scale) -> Result<(), Trouble> {
+pub fn bench(scale: Scale) -> Result<(), BenchError> {
     let elements: u64 = scale.pick(30_000, 1_000_000_000);
     let ring_bytes: u64 = scale.pick(16 << 20, 20 << 30);
-    let place = Place::with_room(scale.pick(64 << 20, 22 << 30))?;
+    let place = WorkFolder::with_room(scale.pick(64 << 20, 22 << 30))?;
     let program = holdfast("holdfast", scale)?;
     let ring = place.file("ring");
     let path = ring.display().to_string();
-    let said = |arguments: &[&str]| tool::output(&program.display().to_string(), arguments);
+    let said = |arguments: &[&str]| tools::output(&program.display().to_string(), arguments);
     said(&["format", &path, "--size", &ring_bytes.to_string(), "--slot", scale.pick("256KiB", "64MiB")])?;
     let (framed, typed) = (["--name", "bench", "--frame", "fixed:8"], ["--attr", "a:ip=at:0:ipv4"]);
     let record = [&["record", &path, "--source", "stdin"][..], &framed, &typed].concat();
     let mut recorder = Program::start(&program, &record, Stdio::piped(), &place.file("recorder"))?;
-    let mut input = recorder.input().ok_or_else(|| Trouble::skipped("no pipe to the recorder"))?;
+    let mut input = recorder.input().ok_or_else(|| BenchError::skipped("no pipe to the recorder"))?;
     recorder.until("it records", |recorder| recorder.said().contains("recording"))?;
     let start = Instant::now();
     send(&mut input, elements)?;
@@ -91,7 +88,7 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
     let mut ask = |how: &str,
                    which: usize,
                    share: Option<u64>,
-                   begin: &dyn Fn() -> Result<Option<Program>, Trouble>| {
+                   begin: &dyn Fn() -> Result<Option<Program>, BenchError>| {
         let (what, is) = ASKED[which];
         let question = format!("select count(*) from bench where a {is} '{}'", Ipv4Addr::from(NEEDLE));
         let right = if which == 0 { 1 } else { elements - 1 };
@@ -110,7 +107,7 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
             if answer == Some(right) {
                 return Ok(took);
             }
-            Err(Trouble::Accounting(format!("Holdfast says {text:?} to {question}, and {right} is right")))
+            Err(BenchError::Accounting(format!("Holdfast says {text:?} to {question}, and {right} is right")))
         })?;
         let (seconds, took) = (rounds.of(0).median, rounds.of(0).by(1e3));
         let (rate, reading) =
@@ -123,7 +120,7 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
         };
         let of_reading = of_reading.map_or(String::new(), |ratio| ratio.show(2));
         rows.push(row![how, what, took.show(0), rate, format!("{read:.1}"), reading, of_reading, verdict]);
-        Ok::<_, Trouble>(())
+        Ok::<_, BenchError>(())
     };
     let same = || Ok(None);
     ask("beside a recorder, with its view", 0, None, &same)?;
@@ -131,7 +128,7 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
     drop(input);
     let said_last = recorder.end(&[0])?;
     if !said_last.contains(&format!("{elements} elements")) || !said_last.contains("nothing lost") {
-        return Err(Trouble::Accounting(format!(
+        return Err(BenchError::Accounting(format!(
             "{elements} elements were sent, and the recorder says {said_last}"
         )));
     }
@@ -144,10 +141,10 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
     ask("without one, nothing known", 1, None, &same)?;
     if scale == Scale::Real {
         let how = format!("the same, {} a second to be had", ByteSize(SHARE));
-        match Slowed::to(SHARE, Way::Read, &ring) {
+        match SlowedDisk::to(SHARE, DiskDirection::Read, &ring) {
             Ok(_slowed) => ask(&how, 0, Some(SHARE), &same)?,
-            Err(why @ Trouble::Skipped { .. }) => println!("{why}"),
-            Err(trouble) => return Err(trouble),
+            Err(why @ BenchError::Skipped { .. }) => println!("{why}"),
+            Err(error) => return Err(error),
         }
     }
     report.table(&rows);
@@ -161,23 +158,25 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
 }
 
 /// Bytes that programs have read off the disk that were started here and have ended.
-fn read_by_children() -> Result<u64, Trouble> {
+fn read_by_children() -> Result<u64, BenchError> {
     let path = Path::new("/proc/self/io");
-    let text = std::fs::read_to_string(path).map_err(Trouble::file(path, "read it"))?;
+    let text = std::fs::read_to_string(path).map_err(BenchError::file(path, "read it"))?;
     let bytes = text.lines().find_map(|line| line.strip_prefix("read_bytes: "));
-    bytes.and_then(|bytes| bytes.parse().ok()).ok_or_else(|| Trouble::skipped("no figure of what was read"))
+    bytes
+        .and_then(|bytes| bytes.parse().ok())
+        .ok_or_else(|| BenchError::skipped("no figure of what was read"))
 }
 
-fn counted(program: &Path, ring: &str) -> Result<u64, Trouble> {
-    let text = tool::output(&program.display().to_string(), &["streams", ring, "--json"])?;
+fn counted(program: &Path, ring: &str) -> Result<u64, BenchError> {
+    let text = tools::output(&program.display().to_string(), &["streams", ring, "--json"])?;
     let stream: Option<serde_json::Value> =
         text.lines().next().and_then(|line| serde_json::from_str(line).ok());
     Ok(stream.and_then(|stream| stream["received"].as_u64()).unwrap_or(0))
 }
 
 /// Bytes that the slots with data have.
-fn written(program: &Path, ring: &str) -> Result<u64, Trouble> {
-    let text = tool::output(&program.display().to_string(), &["status", ring, "--json"])?;
+fn written(program: &Path, ring: &str) -> Result<u64, BenchError> {
+    let text = tools::output(&program.display().to_string(), &["status", ring, "--json"])?;
     let status: serde_json::Value = serde_json::from_str(text.trim()).unwrap_or_default();
     Ok(status["slots"]["live"].as_u64().unwrap_or(0) * status["slot_bytes"].as_u64().unwrap_or(0))
 }

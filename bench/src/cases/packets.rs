@@ -3,13 +3,13 @@
 //! recorder the others or, in a further sweep, whichever it gets. What Holdfast recorded and what it says was lost must
 //! add up to what the interface received.
 
-use crate::compare::Spread;
 use crate::cores::Cores;
-use crate::link::{Link, Traffic};
-use crate::place::Place;
-use crate::recorders::Recorder;
+use crate::link::{Traffic, VirtualLink};
+use crate::packet_recorders::PacketRecorder;
 use crate::report::Report;
-use crate::{Scale, Trouble, row};
+use crate::rounds::Spread;
+use crate::work_folder::WorkFolder;
+use crate::{BenchError, Scale, row};
 use holdfast_base::ByteSize;
 use holdfast_ingest::packet::af_packet::InterfaceCounters;
 use std::time::Duration;
@@ -19,22 +19,22 @@ const RATES: [Option<u64>; 3] = [Some(100_000), Some(300_000), None];
 const SWEEPS: [(usize, Cores); 3] = [(64, Cores::NotLast), (1400, Cores::NotLast), (1400, Cores::All)];
 
 /// What came of one run.
-struct Outcome {
+struct PacketLoss {
     offered: f64,
     lost: f64,
     lost_percent: f64,
 }
 
 /// Runs the sweeps over a virtual link.
-pub fn bench(scale: Scale) -> Result<(), Trouble> {
-    let link = Link::make()?;
-    let place = Place::with_room(scale.pick(32 << 20, 10 << 30))?;
+pub fn bench(scale: Scale) -> Result<(), BenchError> {
+    let link = VirtualLink::make()?;
+    let place = WorkFolder::with_room(scale.pick(32 << 20, 10 << 30))?;
     let mut recorders = Vec::new();
-    for recorder in [Recorder::Holdfast, Recorder::Dumpcap, Recorder::Stenotype] {
+    for recorder in [PacketRecorder::Holdfast, PacketRecorder::Dumpcap, PacketRecorder::Stenotype] {
         match recorder.path(scale) {
-            Ok(_) if recorder == Recorder::Holdfast || scale == Scale::Real => recorders.push(recorder),
+            Ok(_) if recorder == PacketRecorder::Holdfast || scale == Scale::Real => recorders.push(recorder),
             Ok(_) => {}
-            Err(why) if recorder == Recorder::Holdfast => return Err(why),
+            Err(why) if recorder == PacketRecorder::Holdfast => return Err(why),
             Err(why) => println!("{why}"),
         }
     }
@@ -56,14 +56,14 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
 
 /// One line of the table.
 fn sweep(
-    link: &Link,
-    place: &Place,
-    recorders: &[Recorder],
+    link: &VirtualLink,
+    place: &WorkFolder,
+    recorders: &[PacketRecorder],
     (traffic, cores): (Traffic, Cores),
     scale: Scale,
-) -> Result<Vec<String>, Trouble> {
+) -> Result<Vec<String>, BenchError> {
     let rounds = scale.pick(1, 5);
-    let mut all: Vec<Vec<Outcome>> = recorders.iter().map(|_| Vec::new()).collect();
+    let mut all: Vec<Vec<PacketLoss>> = recorders.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds {
         for turn in 0..recorders.len() {
             let who = (round + turn) % recorders.len();
@@ -90,15 +90,15 @@ fn sweep(
 }
 
 fn measure(
-    link: &Link,
-    place: &Place,
-    recorder: Recorder,
+    link: &VirtualLink,
+    place: &WorkFolder,
+    recorder: PacketRecorder,
     (traffic, cores): (Traffic, Cores),
     scale: Scale,
-) -> Result<Outcome, Trouble> {
+) -> Result<PacketLoss, BenchError> {
     let count = || {
         InterfaceCounters::read(link.near())
-            .ok_or_else(|| Trouble::Accounting("no interface counters".into()))
+            .ok_or_else(|| BenchError::Accounting("no interface counters".into()))
     };
     let running = cores.run(|| recorder.start(scale, link.near(), place.path()))?;
     let before = count()?;
@@ -113,13 +113,15 @@ fn measure(
     if received + dropped != sent.frames {
         let said =
             format!("{} sent, {received} received and {dropped} dropped by the interface", sent.frames);
-        return Err(Trouble::Accounting(said));
+        return Err(BenchError::Accounting(said));
     }
-    if recorder == Recorder::Holdfast && Some(received) != counted.lost.map(|lost| counted.packets + lost) {
+    if recorder == PacketRecorder::Holdfast
+        && Some(received) != counted.lost.map(|lost| counted.packets + lost)
+    {
         let said = format!("the interface received {received} packets, and Holdfast says {counted:?}");
-        return Err(Trouble::Accounting(said));
+        return Err(BenchError::Accounting(said));
     }
     let lost = received.saturating_sub(counted.packets) as f64;
     let offered = sent.frames as f64 / sent.took.as_secs_f64();
-    Ok(Outcome { offered, lost, lost_percent: lost * 100.0 / received.max(1) as f64 })
+    Ok(PacketLoss { offered, lost, lost_percent: lost * 100.0 / received.max(1) as f64 })
 }

@@ -1,8 +1,8 @@
 //! Cost of the slot format itself: nanoseconds an element and MiB/s for packing elements of four sizes, beside a bare
 //! copy with checksums, and for reading rows and the cells of attributes back. All of it in memory, on one core.
-#![allow(clippy::unwrap_used, reason = "the bytes are the bench's own")]
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "the bytes are the bench's own")]
 
-use crate::{Scale, Trouble};
+use crate::{BenchError, Scale};
 use holdfast_base::{Age, CHECK_BLOCK, Epoch, Ordinal, RingId, Sequence, SlotNo, Timestamp};
 use holdfast_format::{
     Blocks, Builder, CellBuffer, CellsAt, Chunk, Class, Entry, Key, Name, PartHeader, Row, Section,
@@ -11,7 +11,7 @@ use holdfast_format::{
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-struct World {
+struct SlotPacker {
     builder: Builder,
     buffer: Vec<u8>,
     entries: Vec<Entry>,
@@ -21,7 +21,7 @@ struct World {
     sealing: Duration,
 }
 
-impl World {
+impl SlotPacker {
     fn new(slot_bytes: u64) -> Self {
         let name = Name::new("bench").unwrap();
         Self {
@@ -153,14 +153,14 @@ fn best(runs: usize, mut work: impl FnMut() -> u64) -> (f64, u64) {
 }
 
 /// Packs and reads back; a real run prints the figures.
-pub fn bench(scale: Scale) -> Result<(), Trouble> {
+pub fn bench(scale: Scale) -> Result<(), BenchError> {
     let (runs, bytes, slot_bytes) = scale.pick((1, 1 << 20, 1 << 20), (9, 96 << 20, 8 << 20));
     let mut lines = vec![format!(
         "{:>8} {:>10} {:>10} {:>10} {:>10} {:>9}",
         "element", "bare ns", "packed ns", "MiB/s", "M/s", "seal ns"
     )];
     for size in [20, 64, 1500, 100 << 10] {
-        let mut world = World::new(slot_bytes);
+        let mut world = SlotPacker::new(slot_bytes);
         let (bare_ns, _) = best(runs, || bare(&mut world.buffer, size, bytes));
         let (packed_ns, count) = best(runs, || world.pack(size, bytes));
         let mib = size as f64 / packed_ns * 1e9 / 1_048_576.0;
@@ -170,7 +170,7 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
             1e3 / packed_ns
         ));
     }
-    let mut world = World::new(slot_bytes);
+    let mut world = SlotPacker::new(slot_bytes);
     world.pack(20, slot_bytes as usize / 3);
     let (ns, rows) = best(runs, || world.read());
     lines.push(format!("reading rows: {ns:.1} ns each, {rows} of them"));

@@ -2,11 +2,11 @@
 //! itself or gathered into large writes. One program in C delivers to a recorder whose ring is in memory, so that no disk counts;
 //! all that was sent must be recorded.
 
-use crate::compare::{Rounds, Spread};
-use crate::place::Place;
 use crate::program::{Program, holdfast};
 use crate::report::Report;
-use crate::{Scale, Trouble, row, tool};
+use crate::rounds::{Rounds, Spread};
+use crate::work_folder::WorkFolder;
+use crate::{BenchError, Scale, row, tools};
 use holdfast_base::ByteSize;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::AsFd;
@@ -15,12 +15,12 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// How elements get there, and bytes of a write that several of them share.
-const WAYS: [(&str, Way, u64); 5] = [
-    ("shared memory", Way::Shared, 0),
-    ("TCP, a write each", Way::Tcp, 0),
-    ("TCP, gathered", Way::Tcp, GATHERED),
-    ("pipe, a write each", Way::Pipe, 0),
-    ("pipe, gathered", Way::Pipe, GATHERED),
+const WAYS: [(&str, Transport, u64); 5] = [
+    ("shared memory", Transport::Shared, 0),
+    ("TCP, a write each", Transport::Tcp, 0),
+    ("TCP, gathered", Transport::Tcp, GATHERED),
+    ("pipe, a write each", Transport::Pipe, 0),
+    ("pipe, gathered", Transport::Pipe, GATHERED),
 ];
 const GATHERED: u64 = 64 << 10;
 
@@ -30,27 +30,27 @@ const LOADS: [(u64, u64); 4] = [(20, 10_000_000), (1500, 2_000_000), (64 << 10, 
 const GIB: f64 = 1_073_741_824.0;
 
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum Transport {
     Shared,
     Tcp,
     Pipe,
 }
 
 /// What is the same for all of them.
-struct Scene {
-    place: Place,
+struct DeliveryBench {
+    place: WorkFolder,
     recorder: PathBuf,
     producer: PathBuf,
     scale: Scale,
 }
 
 /// Measures all ways of delivery.
-pub fn bench(scale: Scale) -> Result<(), Trouble> {
-    let place = Place::in_memory(scale.pick(32 << 20, 2 << 30))?;
+pub fn bench(scale: Scale) -> Result<(), BenchError> {
+    let place = WorkFolder::in_memory(scale.pick(32 << 20, 2 << 30))?;
     let recorder = holdfast("holdfast-recorder", scale)?;
     let producer = place.file("producers");
     compile(&producer)?;
-    let scene = Scene { place, recorder, producer, scale };
+    let scene = DeliveryBench { place, recorder, producer, scale };
     let mut report = Report::new("producers", scale);
     let mut rows = vec![row!["element", "way", "M elements/s", "GiB/s", "to shared memory"]];
     for (size, count) in LOADS {
@@ -79,32 +79,37 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
 }
 
 /// The producer of all ways, with the header as it is published.
-fn compile(program: &Path) -> Result<(), Trouble> {
-    tool::find("cc")
-        .ok_or_else(|| Trouble::skipped("no C compiler here (scripts/need build installs it)"))?;
+fn compile(program: &Path) -> Result<(), BenchError> {
+    tools::find("cc")
+        .ok_or_else(|| BenchError::skipped("no C compiler here (scripts/need build installs it)"))?;
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = |path: PathBuf| path.display().to_string();
     let (include, source) =
         (format!("-I{}", text(here.join("../examples"))), text(here.join("src/cases/producers.c")));
-    tool::output("cc", &["-O2", &include, "-o", &text(program.to_owned()), &source]).map(|_| ())
+    tools::output("cc", &["-O2", &include, "-o", &text(program.to_owned()), &source]).map(|_| ())
 }
 
-impl Scene {
+impl DeliveryBench {
     /// Elements a second, from the producer's start until all of them are packed.
-    fn deliver(&self, (_, way, gather): (&str, Way, u64), size: u64, count: u64) -> Result<f64, Trouble> {
+    fn deliver(
+        &self,
+        (_, way, gather): (&str, Transport, u64),
+        size: u64,
+        count: u64,
+    ) -> Result<f64, BenchError> {
         let (ring, log) = (self.place.file("ring"), self.place.file("recorder.txt"));
         let _ = std::fs::remove_file(&ring);
         let (source, target) = match way {
-            Way::Shared => {
+            Transport::Shared => {
                 let socket = self.place.file("socket").display().to_string();
                 (format!("shm:{socket}"), socket)
             }
-            Way::Tcp => {
+            Transport::Tcp => {
                 let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
-                let port = free.map_err(Trouble::of("finding a free port"))?.port();
+                let port = free.map_err(BenchError::during("finding a free port"))?.port();
                 (format!("tcp:127.0.0.1:{port}"), port.to_string())
             }
-            Way::Pipe => ("stdin".to_owned(), "-".to_owned()),
+            Transport::Pipe => ("stdin".to_owned(), "-".to_owned()),
         };
         let (bytes, slot) = self.scale.pick(("16MiB", "1MiB"), ("1GiB", "16MiB"));
         let text = ring.display().to_string();
@@ -115,26 +120,27 @@ impl Scene {
         let mut recorder = Program::start(&self.recorder, &record, Stdio::piped(), &log)?;
         let input = recorder.input();
         recorder.until("it records", |recorder| recorder.said().contains("; recording "))?;
-        let found = holdfast_protocol::locate(&ring).map_err(Trouble::of("finding the recorder"))?;
+        let found = holdfast_protocol::locate(&ring).map_err(BenchError::during("finding the recorder"))?;
         let connection =
-            holdfast_protocol::find_recorder(&found).map_err(Trouble::of("finding the recorder"))?;
-        let mut connection = connection.ok_or_else(|| Trouble::skipped("the recorder does not answer"))?;
+            holdfast_protocol::find_recorder(&found).map_err(BenchError::during("finding the recorder"))?;
+        let mut connection = connection.ok_or_else(|| BenchError::skipped("the recorder does not answer"))?;
 
         let kind = match way {
-            Way::Shared => "shm",
-            Way::Tcp => "tcp",
-            Way::Pipe => "pipe",
+            Transport::Shared => "shm",
+            Transport::Tcp => "tcp",
+            Transport::Pipe => "pipe",
         };
         let arguments = [kind, &target, &size.to_string(), &count.to_string(), &gather.to_string()];
         let failed = |said: String| {
             let command = format!("{} {}", self.producer.display(), arguments.join(" "));
-            Trouble::Program { command, said }
+            BenchError::program(command, said)
         };
         let mut producer = Command::new(&self.producer);
         producer.args(arguments).stdin(Stdio::null());
-        if let (Way::Pipe, Some(input)) = (way, &input) {
+        if let (Transport::Pipe, Some(input)) = (way, &input) {
             // The recorder's input stays open until all is recorded.
-            producer.stdout(input.as_fd().try_clone_to_owned().map_err(Trouble::of("sharing a pipe"))?);
+            producer
+                .stdout(input.as_fd().try_clone_to_owned().map_err(BenchError::during("sharing a pipe"))?);
         }
         let start = Instant::now();
         let ended = producer.status().map_err(|cause| failed(cause.to_string()))?;
@@ -153,7 +159,7 @@ impl Scene {
         let said = recorder.end(&[0])?;
         let counted = summary(&said).ok_or_else(|| failed(said.clone()))?;
         if counted != (count, count * size, 0) {
-            return Err(Trouble::Accounting(format!(
+            return Err(BenchError::Accounting(format!(
                 "{count} elements of {size} bytes were sent, and {counted:?} recorded"
             )));
         }

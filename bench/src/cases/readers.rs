@@ -3,16 +3,16 @@
 //! element can be read by others. Elements of 1 MiB come at a steady rate
 //! and wait in a queue of 64 MiB for whoever records them. And packets: Holdfast and `dumpcap` beside as many readers.
 
-use crate::greedy::files::Files;
-use crate::greedy::ours::{Ours, export};
-use crate::greedy::reduct::Reduct;
-use crate::greedy::{Load, Outcome, middle_most_worst, play};
-use crate::link::{Link, Sent, Traffic};
-use crate::place::Place;
+use crate::link::{SentFrames, Traffic, VirtualLink};
+use crate::packet_recorders::PacketRecorder;
 use crate::program::holdfast;
-use crate::recorders::Recorder;
+use crate::reader_load::holdfast::{HoldfastRecorder, export};
+use crate::reader_load::plain_files::PlainFiles;
+use crate::reader_load::reductstore::ReductRecorder;
+use crate::reader_load::{Load, LoadOutcome, middle_most_worst, play};
 use crate::report::Report;
-use crate::{Scale, Trouble, row};
+use crate::work_folder::WorkFolder;
+use crate::{BenchError, Scale, row};
 use holdfast_base::{ByteSize, Rate};
 use holdfast_reader::{Item, RingReader, Selection};
 use std::fs::File;
@@ -29,7 +29,7 @@ const READERS: usize = 4;
 const GUARANTEED: &str = "Holdfast, guaranteed";
 
 /// Measures each contestant that is installed.
-pub fn bench(scale: Scale) -> Result<(), Trouble> {
+pub fn bench(scale: Scale) -> Result<(), BenchError> {
     let load = Load {
         rate: scale.pick(16 << 20, 200 << 20),
         lasts: Duration::from_millis(scale.pick(1000, 120_000)),
@@ -58,9 +58,11 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
     for who in all.filter(|who| who.contains(&only)) {
         match one(who, &load, scale) {
             Ok(outcome) => rows.push(told(who, &outcome)?),
-            Err(Trouble::Skipped { why }) if !who.starts_with("Holdfast") => println!("skipped {who}: {why}"),
-            Err(trouble) if who.starts_with("Holdfast") => return Err(trouble),
-            Err(trouble) => println!("{who} failed: {trouble}"),
+            Err(BenchError::Skipped { reason }) if !who.starts_with("Holdfast") => {
+                println!("skipped {who}: {reason}");
+            }
+            Err(error) if who.starts_with("Holdfast") => return Err(error),
+            Err(error) => println!("{who} failed: {error}"),
         }
     }
     report.say(&format!(
@@ -75,21 +77,23 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
     }
     match packets(scale) {
         Ok(rows) => report.table(&rows),
-        Err(Trouble::Skipped { why }) => println!("skipped packets: {why}"),
-        Err(trouble) => return Err(trouble),
+        Err(BenchError::Skipped { reason }) => println!("skipped packets: {reason}"),
+        Err(error) => return Err(error),
     }
     report.finish()
 }
 
-fn one(who: &str, load: &Load, scale: Scale) -> Result<Outcome, Trouble> {
-    let place = Place::with_room(load.kept + load.kept / 4)?;
+fn one(who: &str, load: &Load, scale: Scale) -> Result<LoadOutcome, BenchError> {
+    let place = WorkFolder::with_room(load.kept + load.kept / 4)?;
     let folder = place.file("files");
     play(load, |seen| {
         Ok(match who {
-            "Holdfast" | GUARANTEED => Box::new(Ours::begin(&place, load, scale, who == GUARANTEED, seen)?),
-            "ReductStore" => Box::new(Reduct::begin(&place, load)?),
-            "plain files" => Box::new(Files::begin(&folder, load, false)?),
-            _ => Box::new(Files::begin(&folder, load, true)?),
+            "Holdfast" | GUARANTEED => {
+                Box::new(HoldfastRecorder::begin(&place, load, scale, who == GUARANTEED, seen)?)
+            }
+            "ReductStore" => Box::new(ReductRecorder::begin(&place, load)?),
+            "plain files" => Box::new(PlainFiles::begin(&folder, load, false)?),
+            _ => Box::new(PlainFiles::begin(&folder, load, true)?),
         })
     })
 }
@@ -98,7 +102,7 @@ fn ms(lag: Duration) -> String {
     format!("{:.0} ms", lag.as_secs_f64() * 1e3)
 }
 
-fn told(who: &str, outcome: &Outcome) -> Result<Vec<String>, Trouble> {
+fn told(who: &str, outcome: &LoadOutcome) -> Result<Vec<String>, BenchError> {
     let lost = outcome.lost as f64 * 100.0 / (outcome.came.max(1)) as f64;
     let broken = match outcome.broken {
         0 => String::new(),
@@ -128,8 +132,8 @@ fn told(who: &str, outcome: &Outcome) -> Result<Vec<String>, Trouble> {
 }
 
 /// Frames of 1400 bytes from a virtual link, recorded while what was recorded is read and exported.
-fn packets(scale: Scale) -> Result<Vec<Vec<String>>, Trouble> {
-    let link = Link::make()?;
+fn packets(scale: Scale) -> Result<Vec<Vec<String>>, BenchError> {
+    let link = VirtualLink::make()?;
     let mut rows = vec![row![
         "packets recorded by",
         "came",
@@ -139,18 +143,18 @@ fn packets(scale: Scale) -> Result<Vec<Vec<String>>, Trouble> {
         "worst",
         "readers got"
     ]];
-    for recorder in [Recorder::Holdfast, Recorder::Dumpcap] {
+    for recorder in [PacketRecorder::Holdfast, PacketRecorder::Dumpcap] {
         if let Err(why) = recorder.path(scale) {
             println!("{why}");
             continue;
         }
-        let place = Place::with_room(scale.pick(64 << 20, 8 << 30))?;
+        let place = WorkFolder::with_room(scale.pick(64 << 20, 8 << 30))?;
         let time = Duration::from_millis(scale.pick(1000, 120_000));
         let rate = Some(scale.pick(5000, 40_000));
         let commands = holdfast("holdfast", scale)?;
         let running = recorder.start(scale, link.near(), place.path())?;
         let file = match recorder {
-            Recorder::Holdfast => place.file("ring"),
+            PacketRecorder::Holdfast => place.file("ring"),
             _ => place.file("dumpcap.pcapng"),
         };
         let (stop, over, bytes) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
@@ -159,14 +163,14 @@ fn packets(scale: Scale) -> Result<Vec<Vec<String>>, Trouble> {
             for _ in 0..READERS {
                 scope.spawn(|| {
                     again(&stop, &bytes, |buffer| match recorder {
-                        Recorder::Holdfast => through(&file, &stop),
+                        PacketRecorder::Holdfast => through(&file, &stop),
                         _ => plainly(&file, buffer, &stop),
                     });
                 });
             }
             scope.spawn(|| {
                 again(&stop, &bytes, |buffer| match recorder {
-                    Recorder::Holdfast => {
+                    PacketRecorder::Holdfast => {
                         export(&commands, &file, ["--stream", "link", "--format", "pcapng"], &stop).ok()
                     }
                     _ => plainly(&file, buffer, &stop),
@@ -207,13 +211,13 @@ const FRAME: usize = 1400;
 const LOOK: Duration = Duration::from_millis(2);
 
 /// How many packets others could read, and when; from time to time until it is over.
-fn look(recorder: Recorder, file: &Path, started: Instant, over: &AtomicBool) -> Vec<(Duration, u64)> {
+fn look(recorder: PacketRecorder, file: &Path, started: Instant, over: &AtomicBool) -> Vec<(Duration, u64)> {
     // Of an Enhanced Packet Block: 32 bytes beside the frame, and what comes before the first one is less than a frame.
     const BLOCK: u64 = 32 + FRAME as u64;
     let mut ring = None;
     let mut looks = Vec::new();
     while !over.load(Ordering::Relaxed) {
-        let count = if recorder == Recorder::Holdfast {
+        let count = if recorder == PacketRecorder::Holdfast {
             if ring.is_none() {
                 ring = RingReader::open(file).ok();
             }
@@ -232,7 +236,7 @@ fn look(recorder: Recorder, file: &Path, started: Instant, over: &AtomicBool) ->
 
 /// How long it took until packets that were sent evenly from `begun` on could be read: the middle, the 99th of a hundred, the worst.
 /// Those that never could are left out: they are lost, or come when the recorder ends.
-fn lags(looks: &[(Duration, u64)], begun: Duration, sent: &Sent) -> [Duration; 3] {
+fn lags(looks: &[(Duration, u64)], begun: Duration, sent: &SentFrames) -> [Duration; 3] {
     /// So many are one: millions need not be looked at one by one.
     const EACH: usize = 40;
     let mut known = 0;

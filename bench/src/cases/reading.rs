@@ -3,14 +3,14 @@
 //! order, with requests of the reader's size, as many at once, into huge pages. Then all once more from a disk that gives no more
 //! than a fast one does: this machine's may be as fast as its memory.
 
-use crate::compare::Rounds;
+use crate::control_group::{DiskDirection, as_it_is_and_slowed};
 use crate::fio::{HugePages, Job};
-use crate::group::{Way, as_it_is_and_slowed};
-use crate::miniature::{self, Elements, Miniature, Setup};
-use crate::place::Place;
+use crate::miniature::{self, MemoryElements, MiniatureRecorder, MiniatureSetup};
 use crate::program::{Program, holdfast};
 use crate::report::{Goal, Report};
-use crate::{Scale, Trouble, row, tool};
+use crate::rounds::Rounds;
+use crate::work_folder::WorkFolder;
+use crate::{BenchError, Scale, row, tools};
 use holdfast_base::{ByteSize, Clock, SystemClock};
 use holdfast_ingest::{Batch, MAX_BATCH_BYTES};
 use holdfast_media::{Prefill, create_file};
@@ -29,17 +29,17 @@ const MIB: f64 = 1_048_576.0;
 const FAST: ByteSize = ByteSize::gib(2);
 
 /// A ring and what is in it.
-struct Filled {
+struct FilledRing {
     elements: u64,
     bytes: u64,
 }
 
 /// Measures each reader of a ring.
-pub fn bench(scale: Scale) -> Result<(), Trouble> {
+pub fn bench(scale: Scale) -> Result<(), BenchError> {
     let bytes: u64 = scale.pick(24 << 20, 12 << 30);
-    let place = Place::with_room(bytes)?;
+    let place = WorkFolder::with_room(bytes)?;
     let path = place.file("ring");
-    drop(create_file(&path, bytes, Prefill::No).map_err(Trouble::of("making a file"))?);
+    drop(create_file(&path, bytes, Prefill::No).map_err(BenchError::during("making a file"))?);
     let slot_bytes = scale.pick(1 << 20, 64 << 20);
     let mut report = Report::new("reading", scale);
     let mut rows = vec![row!["elements", "disk", "read by", "MiB/s", "fio MiB/s", "ratio", "verdict"]];
@@ -63,10 +63,10 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
             depth: AT_ONCE,
             align: None,
         };
-        as_it_is_and_slowed(FAST.0, Way::Read, &path, |slowed| {
+        as_it_is_and_slowed(FAST.0, DiskDirection::Read, &path, |slowed| {
             let disk = if slowed { format!("{FAST}/s at most") } else { "as it is".to_owned() };
             let head = row![ByteSize(size), disk];
-            if scale == Scale::Tiny || tool::find("fio").is_none() {
+            if scale == Scale::Tiny || tools::find("fio").is_none() {
                 read(&path, &filled)?;
                 if let Ok(program) = &program {
                     export(program, &path, &place.file("said"), &filled)?;
@@ -93,27 +93,27 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
     report.finish()
 }
 
-fn fill(path: &Path, slot_bytes: u64, size: u64, bytes: u64) -> Result<Filled, Trouble> {
-    let mut recorder = Miniature::start(path, Setup { slot_bytes, buffers: 4, writes: 2 })?;
+fn fill(path: &Path, slot_bytes: u64, size: u64, bytes: u64) -> Result<FilledRing, BenchError> {
+    let mut recorder = MiniatureRecorder::start(path, MiniatureSetup { slot_bytes, buffers: 4, writes: 2 })?;
     let batches = (0..16).map(|_| Batch::new(MAX_BATCH_BYTES, 4096)).collect();
-    let mut elements = Elements::new(size, batches, recorder.next_ordinal());
+    let mut elements = MemoryElements::new(size, batches, recorder.next_ordinal());
     let clock = SystemClock::new();
     while elements.ordinal().0 * size < bytes {
         recorder.take(elements.next(clock.now(), u64::MAX))?;
     }
     let (counts, _) = recorder.end();
     if counts.errors > 0 {
-        return Err(Trouble::Accounting(format!("the disk failed {} requests", counts.errors)));
+        return Err(BenchError::Accounting(format!("the disk failed {} requests", counts.errors)));
     }
     let elements = elements.ordinal().0;
-    Ok(Filled { elements, bytes: elements * size })
+    Ok(FilledRing { elements, bytes: elements * size })
 }
 
 /// Payload bytes a second.
-fn read(path: &Path, filled: &Filled) -> Result<f64, Trouble> {
-    let mut reader = RingReader::open(path).map_err(Trouble::of("opening the ring"))?;
+fn read(path: &Path, filled: &FilledRing) -> Result<f64, BenchError> {
+    let mut reader = RingReader::open(path).map_err(BenchError::during("opening the ring"))?;
     let start = Instant::now();
-    let plan = reader.plan(&Selection::ALL).map_err(Trouble::of("planning"))?;
+    let plan = reader.plan(&Selection::ALL).map_err(BenchError::during("planning"))?;
     let mut touched = 0u64;
     let mut sink = |item: Item<'_>| {
         if let Item::Element(element) = item {
@@ -121,10 +121,10 @@ fn read(path: &Path, filled: &Filled) -> Result<f64, Trouble> {
         }
         ControlFlow::Continue(())
     };
-    let report = reader.read(&plan, &mut sink).map_err(Trouble::of("reading"))?;
+    let report = reader.read(&plan, &mut sink).map_err(BenchError::during("reading"))?;
     let took = start.elapsed().as_secs_f64();
     if (report.elements, report.bytes) != (filled.elements, filled.bytes) || touched == 0 {
-        return Err(Trouble::Accounting(format!(
+        return Err(BenchError::Accounting(format!(
             "{} elements were recorded, and read: {report:?}",
             filled.elements
         )));
@@ -133,7 +133,7 @@ fn read(path: &Path, filled: &Filled) -> Result<f64, Trouble> {
 }
 
 /// As [`read`], by the program from its start to its end.
-fn export(program: &Path, path: &Path, said: &Path, filled: &Filled) -> Result<f64, Trouble> {
+fn export(program: &Path, path: &Path, said: &Path, filled: &FilledRing) -> Result<f64, BenchError> {
     let ring = path.display().to_string();
     let output = std::path::PathBuf::from("/dev/null");
     let arguments = ["read", &ring, "--stream", "bench", "--format", "raw", "-o", "-", "--json"];
@@ -142,7 +142,7 @@ fn export(program: &Path, path: &Path, said: &Path, filled: &Filled) -> Result<f
     let said = command.end(&[0])?;
     let took = start.elapsed().as_secs_f64();
     if !said.contains(&filled.bytes.to_string()) {
-        return Err(Trouble::Accounting(format!(
+        return Err(BenchError::Accounting(format!(
             "{} bytes were recorded, and `holdfast read` says {said}",
             filled.bytes
         )));

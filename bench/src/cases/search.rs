@@ -5,14 +5,14 @@
 //! Values of `a` are uniform among 100,000 even numbers, with one odd needle amid them; `b` is uniform among all 32-bit numbers; `c`
 //! rises with the elements; `d` is uniform among 100.
 
-use crate::compare::{Rounds, Spread};
 use crate::cores::Cores;
-use crate::place::Place;
 use crate::program::{Program, holdfast};
 use crate::report::{Goal, Report};
-use crate::session::Session;
-use crate::standing::Standing;
-use crate::{Scale, Trouble, row, tool};
+use crate::rounds::{Rounds, Spread};
+use crate::sql_session::SqlSession;
+use crate::standing_hold::StandingHold;
+use crate::work_folder::WorkFolder;
+use crate::{BenchError, Scale, row, tools};
 use holdfast_base::ByteSize;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -78,14 +78,14 @@ fn values(number: u64, elements: u64) -> (u32, u32, u32, u16) {
 const ROWS: &str = "rows.sqlite";
 
 /// One that holds the elements and is asked.
-enum Contestant {
+enum Engine {
     Holdfast { program: PathBuf, ring: PathBuf, index: Option<PathBuf> },
     Sqlite { file: PathBuf },
     SqlitePackage { python: PathBuf, file: PathBuf },
     Duck { python: PathBuf, file: PathBuf },
 }
 
-impl Contestant {
+impl Engine {
     fn name(&self) -> &'static str {
         match self {
             Self::Holdfast { index: None, .. } => "Holdfast",
@@ -97,7 +97,7 @@ impl Contestant {
     }
 
     /// The answer to a question.
-    fn ask(&self, question: &Question) -> Result<u64, Trouble> {
+    fn ask(&self, question: &Question) -> Result<u64, BenchError> {
         let question = match self {
             Self::Holdfast { .. } => question.sql,
             _ => question.with_numbers,
@@ -134,7 +134,7 @@ impl Contestant {
         };
         let text = output(&mut command)?;
         let answer = text.lines().next_back().and_then(|line| line.trim().parse().ok());
-        answer.ok_or_else(|| Trouble::Accounting(format!("{} says {text:?} to {question}", self.name())))
+        answer.ok_or_else(|| BenchError::Accounting(format!("{} says {text:?} to {question}", self.name())))
     }
 
     /// Bytes on the disk.
@@ -148,31 +148,31 @@ impl Contestant {
     }
 }
 
-fn output(command: &mut Command) -> Result<String, Trouble> {
+fn output(command: &mut Command) -> Result<String, BenchError> {
     let text = format!("{command:?}");
     let done = command.stdin(Stdio::null()).output();
-    let done = done.map_err(|cause| Trouble::Program { command: text.clone(), said: cause.to_string() })?;
+    let done = done.map_err(|cause| BenchError::program(text.clone(), cause))?;
     if done.status.success() {
         Ok(String::from_utf8_lossy(&done.stdout).into_owned())
     } else {
-        Err(Trouble::Program { command: text, said: String::from_utf8_lossy(&done.stderr).into_owned() })
+        Err(BenchError::program(text, String::from_utf8_lossy(&done.stderr).into_owned()))
     }
 }
 
 /// Measures each contestant that is installed.
-pub fn bench(scale: Scale) -> Result<(), Trouble> {
+pub fn bench(scale: Scale) -> Result<(), BenchError> {
     let elements: u64 = scale.pick(30_000, 20_000_000);
-    let place = Place::with_room(scale.pick(64 << 20, 16 << 30))?;
+    let place = WorkFolder::with_room(scale.pick(64 << 20, 16 << 30))?;
     let program = holdfast("holdfast", scale)?;
     let mut report = Report::new("search", scale);
     // With whoever sends them, and the disk's thread.
     let one_core = place.file("ring of one core");
     let alone = (0..scale.pick(1, 5)).map(|_| {
         let (_, took) = Cores::Last.run(|| record(&program, &place, &one_core, elements, scale))?;
-        std::fs::remove_file(&one_core).map_err(Trouble::file(&one_core, "remove it"))?;
+        std::fs::remove_file(&one_core).map_err(BenchError::file(&one_core, "remove it"))?;
         Ok(elements as f64 / took / 1e6)
     });
-    let alone = Spread::of(alone.collect::<Result<Vec<_>, Trouble>>()?);
+    let alone = Spread::of(alone.collect::<Result<Vec<_>, BenchError>>()?);
     let (holdfast, took) = record(&program, &place, &place.file("ring"), elements, scale)?;
     let mut contestants = vec![(holdfast, took)];
     if scale == Scale::Real {
@@ -191,10 +191,10 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
     let ours = contestants[0].1;
     for (who, took) in &contestants {
         let bytes =
-            if let Contestant::Holdfast { ring, .. } = who { written(&program, ring)? } else { who.bytes() };
+            if let Engine::Holdfast { ring, .. } = who { written(&program, ring)? } else { who.bytes() };
         let ratio = Spread::of([took / ours]);
         let (ratio, verdict) = match who {
-            Contestant::Holdfast { .. } => (String::new(), String::new()),
+            Engine::Holdfast { .. } => (String::new(), String::new()),
             _ => (ratio.show(1), Goal::AtLeast(1.0).verdict(&ratio)),
         };
         let bytes = format!("{:.0}", bytes as f64 / elements as f64);
@@ -204,15 +204,15 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
     rows.insert(1, row!["Holdfast, all on one core", alone.show(2), String::new(), String::new(), goal]);
     report.table(&rows);
     contestants.insert(1, copied(&contestants[0].0, &place)?);
-    if let Some(at) = contestants.iter().position(|(who, _)| matches!(who, Contestant::Sqlite { .. })) {
-        let package = Contestant::SqlitePackage { python: python(), file: place.file(ROWS) };
+    if let Some(at) = contestants.iter().position(|(who, _)| matches!(who, Engine::Sqlite { .. })) {
+        let package = Engine::SqlitePackage { python: python(), file: place.file(ROWS) };
         contestants.insert(at + 1, (package, contestants[at].1));
     }
     report.table(&asked(&contestants, elements, scale.pick(1, 5))?);
     // What was copied is of a ring that does not change.
     let (index, copied) = contestants.remove(1);
-    let Contestant::Holdfast { program, ring, .. } = &contestants[0].0 else { return report.finish() };
-    let beside = Beside::start(program, ring, &place, scale)?;
+    let Engine::Holdfast { program, ring, .. } = &contestants[0].0 else { return report.finish() };
+    let beside = BackgroundCapture::start(program, ring, &place, scale)?;
     report.say("The same while Holdfast records:");
     report.table(&asked(&contestants, elements, scale.pick(1, 5))?);
     let mut rows = vec![row!["beside capture", "ms", "verdict"]];
@@ -229,7 +229,7 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
         let verdict = Goal::AtMost(50.0).verdict(&Spread::of([within]));
         rows.push(row![format!("from arrival until it is found: {what}"), format!("{within:.0}"), verdict]);
     }
-    let mut standing = Standing::begin(program, ring, "fresh")?;
+    let mut standing = StandingHold::begin(program, ring, "fresh")?;
     let mut held = standing.holds_within(beside.connect()?, scale.pick(3, 20))?;
     drop(standing);
     held.sort_unstable_by(f64::total_cmp);
@@ -242,7 +242,7 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
     report.table(&rows);
     let said = beside.end()?;
     report.say(&format!(
-        "{elements} elements of {ELEMENT} bytes; ring of {}. Beside questions {RATE} MiB/s of such elements are recorded with \
+        "{elements} elements of {ELEMENT} bytes; ring of {}. BackgroundCapture questions {RATE} MiB/s of such elements are recorded with \
          their attributes, of which {said}; the others' rows stay as they are. What arrives is asked for by `holdfast sql`, again and \
          again. {}: it was copied in {copied:.1} s.",
         ByteSize(ring_bytes(scale)),
@@ -253,10 +253,10 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
 
 /// Asks each of them everything, in turns, and checks the answers.
 fn asked(
-    contestants: &[(Contestant, f64)],
+    contestants: &[(Engine, f64)],
     elements: u64,
     rounds: usize,
-) -> Result<Vec<Vec<String>>, Trouble> {
+) -> Result<Vec<Vec<String>>, BenchError> {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get) as f64;
     let mut rows =
         vec![row!["", "asked", "ms from start to end", "M elements/s", "a core", "to Holdfast's", "verdict"]];
@@ -271,7 +271,7 @@ fn asked(
             if answer == right {
                 return Ok(took);
             }
-            Err(Trouble::Accounting(format!(
+            Err(BenchError::Accounting(format!(
                 "{} says {answer} to {what}, and {right} is right",
                 contestants[at].0.name()
             )))
@@ -286,8 +286,8 @@ fn asked(
                 most: rate(took.least) / cores,
             };
             let (ratio, verdict) = match who {
-                Contestant::Holdfast { index: None, .. } => (String::new(), String::new()),
-                Contestant::Holdfast { .. } => {
+                Engine::Holdfast { index: None, .. } => (String::new(), String::new()),
+                Engine::Holdfast { .. } => {
                     let verdict = question.a_core.map(|least| Goal::AtLeast(least).verdict(&a_core));
                     (String::new(), verdict.unwrap_or_default())
                 }
@@ -314,7 +314,7 @@ const RATE: u64 = 20;
 
 /// A recorder at work beside questions: small elements with attributes of one stream at a steady rate, and of another now and
 /// then one.
-struct Beside {
+struct BackgroundCapture {
     recorder: Program,
     /// Where the other one comes in.
     fresh: SocketAddr,
@@ -322,12 +322,9 @@ struct Beside {
     sender: JoinHandle<std::io::Result<u64>>,
 }
 
-impl Beside {
-    fn start(program: &Path, ring: &Path, place: &Place, scale: Scale) -> Result<Self, Trouble> {
-        let network = |cause: std::io::Error| Trouble::Program {
-            command: "a connection to the recorder".to_owned(),
-            said: cause.to_string(),
-        };
+impl BackgroundCapture {
+    fn start(program: &Path, ring: &Path, place: &WorkFolder, scale: Scale) -> Result<Self, BenchError> {
+        let network = |cause: std::io::Error| BenchError::program("a connection to the recorder", cause);
         // Free a moment ago, and so it is a moment later.
         let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
         let to = free.map_err(network)?;
@@ -347,7 +344,7 @@ impl Beside {
             "n:uint=json:n",
         ]);
         let mut recorder = Program::start(program, &arguments, Stdio::piped(), &place.file("beside"))?;
-        let mut input = recorder.input().ok_or_else(|| Trouble::skipped("no pipe to the recorder"))?;
+        let mut input = recorder.input().ok_or_else(|| BenchError::skipped("no pipe to the recorder"))?;
         recorder.until("it records", |recorder| recorder.said().contains("recording"))?;
         let over = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&over);
@@ -371,45 +368,40 @@ impl Beside {
     }
 
     /// A way for elements that come now and then.
-    fn connect(&self) -> Result<TcpStream, Trouble> {
+    fn connect(&self) -> Result<TcpStream, BenchError> {
         let to = TcpStream::connect(self.fresh);
-        to.and_then(|to| to.set_nodelay(true).map(|()| to)).map_err(|cause| Trouble::Program {
-            command: "a connection to the recorder".to_owned(),
-            said: cause.to_string(),
-        })
+        to.and_then(|to| to.set_nodelay(true).map(|()| to))
+            .map_err(|cause| BenchError::program("a connection to the recorder", cause))
     }
 
     /// Ends it; what it says of what was lost.
-    fn end(self) -> Result<String, Trouble> {
+    fn end(self) -> Result<String, BenchError> {
         self.over.store(true, Ordering::Relaxed);
-        let sent = self.sender.join().map_err(|_| Trouble::skipped("the sender failed"))?;
-        let sent = sent.map_err(|cause| Trouble::Program {
-            command: "a pipe to the recorder".to_owned(),
-            said: cause.to_string(),
-        })?;
+        let sent = self.sender.join().map_err(|_| BenchError::skipped("the sender failed"))?;
+        let sent = sent.map_err(|cause| BenchError::program("a pipe to the recorder", cause))?;
         self.recorder.interrupt();
         let said = self.recorder.end(&[0])?;
         let whole = said.contains(&format!("more: {sent} elements")) && said.contains("nothing lost");
         if whole {
             Ok("nothing was lost".to_owned())
         } else {
-            Err(Trouble::Accounting(format!("{sent} elements were sent: {said}")))
+            Err(BenchError::Accounting(format!("{sent} elements were sent: {said}")))
         }
     }
 }
 
 /// Seconds until the first row of a question that finds everything.
-fn first_row(program: &Path, ring: &Path, question: &str) -> Result<f64, Trouble> {
+fn first_row(program: &Path, ring: &Path, question: &str) -> Result<f64, BenchError> {
     let mut command = Command::new(program);
     command.arg("query").arg(ring).args([question, "--format", "jsonl"]);
     let text = format!("{command:?}");
-    let trouble = |cause: std::io::Error| Trouble::Program { command: text.clone(), said: cause.to_string() };
+    let error = |cause: std::io::Error| BenchError::program(text.clone(), cause);
     let start = Instant::now();
     let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(trouble)?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(error)?;
     let mut line = String::new();
     if let Some(out) = child.stdout.take() {
-        BufReader::new(out).read_line(&mut line).map_err(trouble)?;
+        BufReader::new(out).read_line(&mut line).map_err(error)?;
     }
     let took = start.elapsed().as_secs_f64();
     // Nobody wants the rest.
@@ -418,21 +410,18 @@ fn first_row(program: &Path, ring: &Path, question: &str) -> Result<f64, Trouble
     if line.contains("\"ordinal\"") {
         Ok(took)
     } else {
-        Err(Trouble::Accounting(format!("the first row is {line:?}")))
+        Err(BenchError::Accounting(format!("the first row is {line:?}")))
     }
 }
 
 /// Seconds from when an element is given to the recorder until a question finds it, of so many of them.
-fn fresh(program: &Path, ring: &Path, mut to: TcpStream, count: u64) -> Result<Vec<f64>, Trouble> {
-    let mut session = Session::begin(program, ring)?;
-    let trouble = |cause: std::io::Error| Trouble::Program {
-        command: "a connection to the recorder".to_owned(),
-        said: cause.to_string(),
-    };
+fn fresh(program: &Path, ring: &Path, mut to: TcpStream, count: u64) -> Result<Vec<f64>, BenchError> {
+    let mut session = SqlSession::begin(program, ring)?;
+    let error = |cause: std::io::Error| BenchError::program("a connection to the recorder", cause);
     let mut found = Vec::new();
     for number in 1..=count {
         let start = Instant::now();
-        writeln!(to, "{{\"n\":{number}}}").map_err(trouble)?;
+        writeln!(to, "{{\"n\":{number}}}").map_err(error)?;
         let question = format!("select count(*) c from fresh where n = {number}");
         while session.row(&question)?["c"] != 1 {}
         found.push(start.elapsed().as_secs_f64());
@@ -445,7 +434,7 @@ fn ring_bytes(scale: Scale) -> u64 {
 }
 
 /// What Holdfast says is compared with what the values are.
-fn check(which: usize, answer: u64, elements: u64) -> Result<(), Trouble> {
+fn check(which: usize, answer: u64, elements: u64) -> Result<(), BenchError> {
     let all = || (0..elements).map(|number| values(number, elements));
     let right = match which {
         0 => 1,
@@ -461,7 +450,7 @@ fn check(which: usize, answer: u64, elements: u64) -> Result<(), Trouble> {
     if answer == right {
         return Ok(());
     }
-    Err(Trouble::Accounting(format!(
+    Err(BenchError::Accounting(format!(
         "Holdfast says {answer} to {}, and {right} is right",
         QUESTIONS[which].what
     )))
@@ -470,47 +459,44 @@ fn check(which: usize, answer: u64, elements: u64) -> Result<(), Trouble> {
 /// Records them through a pipe; seconds from the first byte to the recorder's end.
 fn record(
     program: &Path,
-    place: &Place,
+    place: &WorkFolder,
     ring: &Path,
     elements: u64,
     scale: Scale,
-) -> Result<(Contestant, f64), Trouble> {
+) -> Result<(Engine, f64), BenchError> {
     let path = ring.display().to_string();
     let (size, slot) = (ring_bytes(scale).to_string(), scale.pick("256KiB", "64MiB"));
     output(Command::new(program).args(["format", &path, "--size", &size, "--slot", slot, "--prefill"]))?;
     let mut arguments = vec!["record", &path, "--source", "stdin", "--name", "bench", "--frame", "fixed:20"];
     arguments.extend(ATTRIBUTES.iter().flat_map(|attribute| ["--attr", attribute]));
     let mut recorder = Program::start(program, &arguments, Stdio::piped(), &place.file("recorder"))?;
-    let input = recorder.input().ok_or_else(|| Trouble::skipped("no pipe to the recorder"))?;
+    let input = recorder.input().ok_or_else(|| BenchError::skipped("no pipe to the recorder"))?;
     recorder.until("it records", |recorder| recorder.said().contains("recording"))?;
     // Made before, so that making them is not measured.
     let block: Vec<u8> = (0..elements).flat_map(|number| element(number, elements)).collect();
     let start = Instant::now();
     let mut input = input;
     let sent = input.write_all(&block);
-    sent.map_err(|cause| Trouble::Program {
-        command: "a pipe to the recorder".to_owned(),
-        said: cause.to_string(),
-    })?;
+    sent.map_err(|cause| BenchError::program("a pipe to the recorder", cause))?;
     drop(input);
     let said = recorder.end(&[0])?;
     let took = start.elapsed().as_secs_f64();
     if !said.contains(&format!("{elements} elements")) || !said.contains("nothing lost") {
-        return Err(Trouble::Accounting(format!(
+        return Err(BenchError::Accounting(format!(
             "{elements} elements were sent, and the recorder says {said}"
         )));
     }
-    Ok((Contestant::Holdfast { program: program.to_owned(), ring: ring.to_owned(), index: None }, took))
+    Ok((Engine::Holdfast { program: program.to_owned(), ring: ring.to_owned(), index: None }, took))
 }
 
 /// The same ring, with copies of its index in a folder that the page cache has; seconds that they took.
-fn copied(of: &Contestant, place: &Place) -> Result<(Contestant, f64), Trouble> {
-    let Contestant::Holdfast { program, ring, .. } = of else { return Err(Trouble::skipped("no ring")) };
+fn copied(of: &Engine, place: &WorkFolder) -> Result<(Engine, f64), BenchError> {
+    let Engine::Holdfast { program, ring, .. } = of else { return Err(BenchError::skipped("no ring")) };
     let (program, ring, folder) = (program.clone(), ring.clone(), place.file("index"));
     let start = Instant::now();
     output(Command::new(&program).arg("index").arg(&ring).arg("--once").arg("--index").arg(&folder))?;
     let took = start.elapsed().as_secs_f64();
-    Ok((Contestant::Holdfast { program, ring, index: Some(folder) }, took))
+    Ok((Engine::Holdfast { program, ring, index: Some(folder) }, took))
 }
 
 fn element(number: u64, elements: u64) -> [u8; ELEMENT] {
@@ -524,29 +510,29 @@ fn element(number: u64, elements: u64) -> [u8; ELEMENT] {
 }
 
 /// Bytes that the slots of a ring have.
-fn written(program: &Path, ring: &Path) -> Result<u64, Trouble> {
+fn written(program: &Path, ring: &Path) -> Result<u64, BenchError> {
     let text = output(Command::new(program).arg("check").arg(ring).arg("--json"))?;
     let last: serde_json::Value =
         text.lines()
             .next_back()
             .and_then(|line| serde_json::from_str(line).ok())
-            .ok_or_else(|| Trouble::Accounting(format!("`holdfast check` says {text}")))?;
+            .ok_or_else(|| BenchError::Accounting(format!("`holdfast check` says {text}")))?;
     Ok(last["bytes"].as_u64().unwrap_or(0))
 }
 
-fn write_rows(path: &Path, elements: u64) -> Result<(), Trouble> {
-    let file = File::create(path).map_err(Trouble::file(path, "make it"))?;
+fn write_rows(path: &Path, elements: u64) -> Result<(), BenchError> {
+    let file = File::create(path).map_err(BenchError::file(path, "make it"))?;
     let mut file = BufWriter::with_capacity(1 << 20, file);
     for number in 0..elements {
         let (a, b, c, d) = values(number, elements);
-        writeln!(file, "{a},{b},{c},{d}").map_err(Trouble::file(path, "write it"))?;
+        writeln!(file, "{a},{b},{c},{d}").map_err(BenchError::file(path, "write it"))?;
     }
-    file.flush().map_err(Trouble::file(path, "write it"))
+    file.flush().map_err(BenchError::file(path, "write it"))
 }
 
 /// Rows, and then the index: quicker than both at once.
-fn sqlite(place: &Place, rows: &Path) -> Result<(Contestant, f64), Trouble> {
-    let program = tool::need("sqlite3")?;
+fn sqlite(place: &WorkFolder, rows: &Path) -> Result<(Engine, f64), BenchError> {
+    let program = tools::need("sqlite3")?;
     let file = place.file(ROWS);
     let import = format!(".import {} bench", rows.display());
     let start = Instant::now();
@@ -556,17 +542,18 @@ fn sqlite(place: &Place, rows: &Path) -> Result<(Contestant, f64), Trouble> {
         &import,
         "create index bench_a on bench(a)",
     ]))?;
-    Ok((Contestant::Sqlite { file }, start.elapsed().as_secs_f64()))
+    Ok((Engine::Sqlite { file }, start.elapsed().as_secs_f64()))
 }
 
 fn python() -> PathBuf {
     std::env::var_os("HOLDFAST_PYTHON").unwrap_or_else(|| "python3".into()).into()
 }
 
-fn duck(place: &Place, rows: &Path) -> Result<(Contestant, f64), Trouble> {
+fn duck(place: &WorkFolder, rows: &Path) -> Result<(Engine, f64), BenchError> {
     let python = python();
     let there = output(Command::new(&python).args(["-c", "import duckdb"]));
-    there.map_err(|_| Trouble::skipped("no Python package duckdb here (scripts/need bench installs it)"))?;
+    there
+        .map_err(|_| BenchError::skipped("no Python package duckdb here (scripts/need bench installs it)"))?;
     let file = place.file("rows.duckdb");
     let script = "import duckdb, sys\n\
                   base = duckdb.connect(sys.argv[1])\n\
@@ -575,5 +562,5 @@ fn duck(place: &Place, rows: &Path) -> Result<(Contestant, f64), Trouble> {
                   base.execute('create index bench_a on bench(a)')";
     let start = Instant::now();
     output(Command::new(&python).args(["-c", script]).arg(&file).arg(rows))?;
-    Ok((Contestant::Duck { python, file }, start.elapsed().as_secs_f64()))
+    Ok((Engine::Duck { python, file }, start.elapsed().as_secs_f64()))
 }

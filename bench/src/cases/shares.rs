@@ -2,15 +2,15 @@
 //! and how long it takes, alone and beside others. What is left for reading is shared evenly between searches and reads for data, and
 //! evenly among those of a kind.
 
-use crate::beside::tally::Tally;
-use crate::compare::Spread;
-use crate::disturbers::books::Summary;
+use crate::comparison::tally::Tally;
 use crate::disturbers::case::{Case, cases};
-use crate::disturbers::play::{feed, joined, read};
-use crate::disturbers::scene::{Recorder, Scene};
+use crate::disturbers::ring_contents::Summary;
+use crate::disturbers::runner::{feed, joined, read};
+use crate::disturbers::scene::{FedRecorder, Scene};
 use crate::program::{Program, holdfast};
 use crate::report::{Goal, Report};
-use crate::{Scale, Trouble, row};
+use crate::rounds::Spread;
+use crate::{BenchError, Scale, row};
 use holdfast_base::ByteSize;
 use std::process::Stdio;
 use std::time::Duration;
@@ -35,7 +35,7 @@ const BESIDE: [(&str, usize, usize, f64); 4] = [
 ];
 
 /// Measures the shares of searches beside readers and other searches.
-pub fn bench(scale: Scale) -> Result<(), Trouble> {
+pub fn bench(scale: Scale) -> Result<(), BenchError> {
     let scene = Scene::large(scale)?;
     let mut report = Report::new("shares", scale);
     for case in cases().iter().filter(|case| case.small) {
@@ -51,7 +51,7 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
 }
 
 /// A search beside others, on a ring of its own each time.
-fn table(scene: &Scene, case: &Case) -> Result<Vec<Vec<String>>, Trouble> {
+fn table(scene: &Scene, case: &Case) -> Result<Vec<Vec<String>>, BenchError> {
     let mut rows = vec![row![
         "beside the search",
         "written MiB/s",
@@ -73,7 +73,7 @@ fn table(scene: &Scene, case: &Case) -> Result<Vec<Vec<String>>, Trouble> {
             println!("beside {beside}: given up");
             continue;
         };
-        let Found { took, all, written, shares, lost } = found;
+        let ShareFigures { took, all, written, shares, lost } = found;
         let to_that = Spread::of(shares.iter().map(|got| got / share));
         // With a part of the share a search takes as many times as long.
         let alone = *alone.get_or_insert(Spread::of(took.iter().copied()).median * share);
@@ -97,7 +97,7 @@ fn table(scene: &Scene, case: &Case) -> Result<Vec<Vec<String>>, Trouble> {
 }
 
 /// What came of a run, by search.
-struct Found {
+struct ShareFigures {
     /// Milliseconds for each MiB.
     took: Vec<f64>,
     /// Read off the drive while one was at work, MiB a second.
@@ -115,12 +115,12 @@ fn once(
     case: &Case,
     (readers, searches): (usize, usize),
     share: f64,
-) -> Result<Option<Found>, Trouble> {
+) -> Result<Option<ShareFigures>, BenchError> {
     let scale = scene.scale();
     let program = holdfast("holdfast", scale)?;
     scene.ring(case)?;
     let rate = scene.rate(case)?;
-    let Recorder { program: recorder, mut input, watch } = scene.record(case, None)?;
+    let FedRecorder { program: recorder, mut input, watch } = scene.record(case, None)?;
     drop(watch);
     let stand = scene.stand();
     stand.be_timed()?;
@@ -129,7 +129,7 @@ fn once(
     let tally = if scale == Scale::Real { tally.leading() } else { tally };
     let question = scale.pick(QUESTION.to_owned(), format!("{QUESTION} {SECONDS}"));
     let words = ["query", &stand.device().display().to_string(), &question].map(str::to_owned);
-    let search = |number: usize| -> Result<Vec<Looked>, Trouble> {
+    let search = |number: usize| -> Result<Vec<SearchFigures>, BenchError> {
         let said = stand.file(&format!("search{number}.said"));
         let mut all = Vec::new();
         // The ring has something by then, and readers are at work.
@@ -140,7 +140,7 @@ fn once(
             if tally.wait(|| search.has_ended()) {
                 let (took, now) = (tally.seconds() - begun, moved(scene)?);
                 let bytes = bytes_read(&search.end(&[0, 1])?)?;
-                all.push(Looked { took, bytes, read: now.0 - before.0, written: now.1 - before.1 });
+                all.push(SearchFigures { took, bytes, read: now.0 - before.0, written: now.1 - before.1 });
             }
         }
         Ok(all)
@@ -158,17 +158,17 @@ fn once(
         tally.stop();
         let found = searches.into_iter().map(joined).collect::<Result<Vec<_>, _>>()?;
         readers.into_iter().try_for_each(joined)?;
-        Ok::<_, Trouble>((fed?, found))
+        Ok::<_, BenchError>((fed?, found))
     });
     let (sent, found) = result?;
     let too_slow = scale == Scale::Real && (stand.drive().too_slow()? || tally.was_late());
     stand.be_fast()?;
     drop(input);
     let said = recorder.end(&[0])?;
-    let summary = Summary::of(&said).ok_or_else(|| Trouble::Accounting(format!("no summary: {said}")))?;
+    let summary = Summary::of(&said).ok_or_else(|| BenchError::Accounting(format!("no summary: {said}")))?;
     summary.balances(sent, case.element() as u64)?;
     if scale == Scale::Real && summary.lost > 0 {
-        return Err(Trouble::Accounting(format!("{} bytes were lost beside a search", summary.lost)));
+        return Err(BenchError::Accounting(format!("{} bytes were lost beside a search", summary.lost)));
     }
     if too_slow || (scale == Scale::Real && found.iter().any(Vec::is_empty)) {
         println!("once more: {}", if too_slow { "too slow for the model" } else { "no search has ended" });
@@ -177,9 +177,9 @@ fn once(
     let mib = f64::from(1 << 20);
     // Each of them has the same share.
     let all = found.concat();
-    let sum = |of: fn(&Looked) -> f64| all.iter().map(of).sum::<f64>();
+    let sum = |of: fn(&SearchFigures) -> f64| all.iter().map(of).sum::<f64>();
     let time = sum(|one| one.took);
-    Ok(Some(Found {
+    Ok(Some(ShareFigures {
         took: all.iter().map(|one| one.took * 1e3 / (one.bytes / mib)).collect(),
         all: sum(|one| one.read) / mib / time,
         written: sum(|one| one.written) / mib / time,
@@ -190,7 +190,7 @@ fn once(
 
 /// A search that has ended.
 #[derive(Clone, Copy)]
-struct Looked {
+struct SearchFigures {
     /// Seconds.
     took: f64,
     /// What it read; what was read off the drive meanwhile by all, and written.
@@ -200,13 +200,13 @@ struct Looked {
 }
 
 /// What has been read off the drive, and written to it.
-fn moved(scene: &Scene) -> Result<(f64, f64), Trouble> {
+fn moved(scene: &Scene) -> Result<(f64, f64), BenchError> {
     let drive = scene.stand().drive();
     Ok((drive.figure("read_bytes")?, drive.figure("written_bytes")?))
 }
 
 /// From what the engine says of what it did: large figures to a hundredth.
-fn bytes_read(said: &str) -> Result<f64, Trouble> {
+fn bytes_read(said: &str) -> Result<f64, BenchError> {
     let found = said.split_once("bytes_read=").and_then(|(_, rest)| {
         let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
         let (number, unit) = rest.split_at(end);
@@ -218,5 +218,5 @@ fn bytes_read(said: &str) -> Result<f64, Trouble> {
         };
         Some(number.parse::<f64>().ok()? * factor)
     });
-    found.ok_or_else(|| Trouble::Accounting(format!("no bytes_read in {said}")))
+    found.ok_or_else(|| BenchError::Accounting(format!("no bytes_read in {said}")))
 }

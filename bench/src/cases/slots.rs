@@ -5,13 +5,13 @@
 //! in the processor's cache, where new data never are.
 //! Then all once more with a disk that takes no more than a fast one does: this machine's may be faster than its memory.
 
-use crate::compare::Rounds;
+use crate::control_group::{DiskDirection, as_it_is_and_slowed};
 use crate::fio::{HugePages, Job};
-use crate::group::{Way, as_it_is_and_slowed};
-use crate::miniature::{self, Elements, Miniature, Setup};
-use crate::place::{Loop, Place};
+use crate::miniature::{self, MemoryElements, MiniatureRecorder, MiniatureSetup};
 use crate::report::{Goal, Report};
-use crate::{Scale, Trouble, row, tool};
+use crate::rounds::Rounds;
+use crate::work_folder::{LoopDevice, WorkFolder};
+use crate::{BenchError, Scale, row, tools};
 use holdfast_base::{ByteSize, Clock, SystemClock};
 use holdfast_format::Geometry;
 use holdfast_ingest::{Batch, MAX_BATCH_BYTES};
@@ -30,11 +30,11 @@ const MIB: f64 = 1_048_576.0;
 const FAST: ByteSize = ByteSize::gib(2);
 
 /// Measures slots written to a file and to a loop device.
-pub fn bench(scale: Scale) -> Result<(), Trouble> {
+pub fn bench(scale: Scale) -> Result<(), BenchError> {
     let bytes: u64 = scale.pick(40 << 20, 4 << 30);
-    let place = Place::with_room(bytes)?;
+    let place = WorkFolder::with_room(bytes)?;
     let path = place.file("ring");
-    drop(create_file(&path, bytes, Prefill::No).map_err(Trouble::of("making a file"))?);
+    drop(create_file(&path, bytes, Prefill::No).map_err(BenchError::during("making a file"))?);
     let mut report = Report::new("slots", scale);
     let mut rows = vec![row![
         "where",
@@ -48,23 +48,23 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
         "ratio to that"
     ]];
     // One at a time there is always a pause between writes; two is what the recorder uses.
-    let setups: &[Setup] = scale.pick(
-        &[Setup { slot_bytes: 1 << 20, buffers: 4, writes: 2 }],
+    let setups: &[MiniatureSetup] = scale.pick(
+        &[MiniatureSetup { slot_bytes: 1 << 20, buffers: 4, writes: 2 }],
         &[
-            Setup { slot_bytes: 64 << 20, buffers: 7, writes: 2 },
-            Setup { slot_bytes: 8 << 20, buffers: 15, writes: 2 },
+            MiniatureSetup { slot_bytes: 64 << 20, buffers: 7, writes: 2 },
+            MiniatureSetup { slot_bytes: 8 << 20, buffers: 15, writes: 2 },
         ],
     );
     let most = setups.iter().map(|setup| setup.slot_bytes * setup.writes as u64).max().unwrap_or(0);
     let pages = scale.pick(None, Some(())).map(|()| HugePages::reserve(most));
-    let loops = Loop::over(&path);
+    let loops = LoopDevice::over(&path);
     let mut places = vec![("file", path.as_path())];
     match &loops {
         Ok(device) => places.push(("loop device", device.path())),
         Err(why) => println!("{why}"),
     }
     for (name, path) in places {
-        as_it_is_and_slowed(FAST.0, Way::Write, path, |slowed| {
+        as_it_is_and_slowed(FAST.0, DiskDirection::Write, path, |slowed| {
             let name = if slowed { format!("{name}, {FAST}/s at most") } else { name.to_owned() };
             // Where the disk sets the pace, rounds are alike.
             let rounds = if slowed { 5 } else { 7 };
@@ -85,10 +85,10 @@ pub fn bench(scale: Scale) -> Result<(), Trouble> {
 fn compare(
     name: &str,
     path: &Path,
-    setup: Setup,
+    setup: MiniatureSetup,
     rounds: usize,
     scale: Scale,
-) -> Result<Vec<String>, Trouble> {
+) -> Result<Vec<String>, BenchError> {
     let geometry = miniature::make(path, setup.slot_bytes)?;
     let area = u64::from(geometry.slots) * setup.slot_bytes;
     // More than a lap, so that slots expire while others are written.
@@ -104,7 +104,7 @@ fn compare(
         depth: setup.writes,
         align: None,
     };
-    if scale == Scale::Tiny || tool::find("fio").is_none() {
+    if scale == Scale::Tiny || tools::find("fio").is_none() {
         let rate = record(path, &geometry, setup, total)?;
         let why = scale.pick("not measured", "no fio here (scripts/need bench installs it)");
         return Ok([head, row![format!("{:.0}", rate / MIB), "–", "–", why, "–", "–"]].concat());
@@ -124,11 +124,12 @@ fn compare(
 }
 
 /// Records `total` bytes; payload bytes a second until all of it is on the medium.
-fn record(path: &Path, geometry: &Geometry, setup: Setup, total: u64) -> Result<f64, Trouble> {
+fn record(path: &Path, geometry: &Geometry, setup: MiniatureSetup, total: u64) -> Result<f64, BenchError> {
     miniature::make(path, setup.slot_bytes)?;
-    let mut recorder = Miniature::start(path, setup)?;
+    let mut recorder = MiniatureRecorder::start(path, setup)?;
     let batches = (0..16).map(|_| Batch::new(MAX_BATCH_BYTES, 16)).collect();
-    let mut elements = Elements::new(ELEMENT.min(setup.slot_bytes / 8), batches, recorder.next_ordinal());
+    let mut elements =
+        MemoryElements::new(ELEMENT.min(setup.slot_bytes / 8), batches, recorder.next_ordinal());
     let clock = SystemClock::new();
     let start = Instant::now();
     let mut given = 0;
@@ -146,7 +147,7 @@ fn record(path: &Path, geometry: &Geometry, setup: Setup, total: u64) -> Result<
         || counts.write_bytes < given
         || u64::from(geometry.slots) > slots
     {
-        return Err(Trouble::Accounting(format!(
+        return Err(BenchError::Accounting(format!(
             "{given} bytes in {slots} slots were given, and {counts:?} written"
         )));
     }
@@ -154,11 +155,11 @@ fn record(path: &Path, geometry: &Geometry, setup: Setup, total: u64) -> Result<
 }
 
 /// Writes as much to the same places from as many buffers, which stay as they are; bytes a second.
-fn bare(path: &Path, geometry: &Geometry, setup: Setup, total: u64) -> Result<f64, Trouble> {
+fn bare(path: &Path, geometry: &Geometry, setup: MiniatureSetup, total: u64) -> Result<f64, BenchError> {
     let len = setup.slot_bytes as usize;
-    let device = Device::open(path, Access::Own).map_err(Trouble::of("opening the lane"))?;
+    let device = Device::open(path, Access::Own).map_err(BenchError::during("opening the lane"))?;
     let pool = BufferPool::new(setup.buffers, len, Lock::Prefault);
-    let mut pool = pool.map_err(Trouble::of("getting buffers"))?;
+    let mut pool = pool.map_err(BenchError::during("getting buffers"))?;
     let mut disk = RealDisk::new(device, &[pool.region()], setup.writes);
     let mut free: VecDeque<_> = std::iter::from_fn(|| pool.take()).collect();
     for (number, buffer) in free.iter_mut().enumerate() {
@@ -173,13 +174,13 @@ fn bare(path: &Path, geometry: &Geometry, setup: Setup, total: u64) -> Result<f6
             let offset = geometry.first_slot() + begun % u64::from(geometry.slots) * setup.slot_bytes;
             let op = Op::Write { offset, buffer, len, durable: true };
             if disk.submit(Request { tag: begun, op }).is_err() {
-                return Err(Trouble::skipped("the disk takes fewer writes at once than it was made for"));
+                return Err(BenchError::skipped("the disk takes fewer writes at once than it was made for"));
             }
             begun += 1;
             continue;
         }
         if let Some(done) = disk.complete(Duration::from_secs(1)) {
-            done.result.map_err(Trouble::of("writing"))?;
+            done.result.map_err(BenchError::during("writing"))?;
             free.extend(done.buffer);
             ended += 1;
         }

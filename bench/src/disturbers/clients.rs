@@ -1,10 +1,10 @@
 //! Clients that nobody wants: they stop, dawdle, crowd, scribble. Each is busy until the time is over, and returns what it
 //! came to; an error is something that it should not have been able to do.
 
-use crate::Trouble;
-use crate::beside::tally::Tally;
+use crate::BenchError;
+use crate::comparison::tally::Tally;
 use crate::program::Program;
-use crate::standing::{After, held_after};
+use crate::standing_hold::{HoldLatencies, held_after};
 use holdfast_base::Sequence;
 use holdfast_media::Seed;
 use holdfast_protocol::wire::{FrameHead, HEAD_BYTES, MAX_FRAME, Purpose, Reply, Request, VERSION};
@@ -58,7 +58,7 @@ fn greeted(socket: &Path) -> std::io::Result<(UnixStream, Option<OwnedFd>)> {
 }
 
 /// `holdfast read`, so many times, each stopped when it has begun.
-pub fn stopped(program: &Path, ring: &Path, folder: &Path, tally: &Tally) -> Result<String, Trouble> {
+pub fn stopped(program: &Path, ring: &Path, folder: &Path, tally: &Tally) -> Result<String, BenchError> {
     let mut all = Vec::new();
     let words = ["read", &ring.display().to_string(), "--format", "raw", "-o", "-"].map(str::to_owned);
     for number in 0..4 {
@@ -87,7 +87,7 @@ pub fn searches(
     columns: bool,
     must_end: bool,
     tally: &Tally,
-) -> Result<String, Trouble> {
+) -> Result<String, BenchError> {
     let question = if columns {
         "select count(*), sum(a), max(b) from s \
          where time > now() - interval '1 second' and d < 4294967295 and b <> 7"
@@ -96,7 +96,7 @@ pub fn searches(
     };
     let words = ["query", &ring.display().to_string(), question].map(str::to_owned);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let one = |core: usize| -> Result<Vec<f64>, Trouble> {
+    let one = |core: usize| -> Result<Vec<f64>, BenchError> {
         let said = folder.join(format!("search{core}.said"));
         let mut took = Vec::new();
         while tally.runs() {
@@ -113,14 +113,14 @@ pub fn searches(
     let all = std::thread::scope(|scope| {
         let one = &one;
         let all: Vec<_> = (0..cores).map(|core| scope.spawn(move || one(core))).collect();
-        let joined = all
-            .into_iter()
-            .map(|one| one.join().unwrap_or_else(|_| Err(Trouble::Accounting("a thread panicked".into()))));
+        let joined = all.into_iter().map(|one| {
+            one.join().unwrap_or_else(|_| Err(BenchError::Accounting("a thread panicked".into())))
+        });
         joined.collect::<Result<Vec<_>, _>>()
     })?;
     let mut took: Vec<f64> = all.concat();
     if must_end && took.is_empty() {
-        return Err(Trouble::Accounting("no search has ended: capture was not disturbed by any".into()));
+        return Err(BenchError::Accounting("no search has ended: capture was not disturbed by any".into()));
     }
     took.sort_unstable_by(f64::total_cmp);
     let middle = took.get(took.len() / 2).copied().unwrap_or(0.0);
@@ -138,11 +138,11 @@ pub fn standing(
     every: u64,
     must_find: bool,
     tally: &Tally,
-) -> Result<String, Trouble> {
-    let After { kept, told } = held_after(program, ring, "s", every, tally)?;
+) -> Result<String, BenchError> {
+    let HoldLatencies { kept, told } = held_after(program, ring, "s", every, tally)?;
     let found = told.len();
     if must_find && kept.is_empty() {
-        return Err(Trouble::Accounting(format!("a standing hold finds {found}, and none is kept")));
+        return Err(BenchError::Accounting(format!("a standing hold finds {found}, and none is kept")));
     }
     let middle_and_longest = |mut took: Vec<f64>| {
         took.sort_unstable_by(f64::total_cmp);
@@ -165,7 +165,7 @@ fn is_stopped(pid: u32) -> bool {
 }
 
 /// Ask for all that they may, give no piece back, and take a byte a second of what they are answered.
-pub fn dawdlers(socket: &Path, tally: &Tally) -> Result<String, Trouble> {
+pub fn dawdlers(socket: &Path, tally: &Tally) -> Result<String, BenchError> {
     let one = || -> std::io::Result<UnixStream> {
         let mut stream = greeting(socket)?;
         for id in 2..24 {
@@ -204,7 +204,7 @@ pub fn dawdlers(socket: &Path, tally: &Tally) -> Result<String, Trouble> {
 }
 
 /// Come a thousand at a time, ask, and stay; who is turned away comes again.
-pub fn crowd(socket: &Path, tally: &Tally) -> Result<String, Trouble> {
+pub fn crowd(socket: &Path, tally: &Tally) -> Result<String, BenchError> {
     let (mut came, mut refused) = (0u64, 0u64);
     let mut all: Vec<UnixStream> = Vec::new();
     while tally.wait(|| true) {
@@ -231,18 +231,18 @@ pub fn crowd(socket: &Path, tally: &Tally) -> Result<String, Trouble> {
         }
     }
     if refused == 0 && came > 100 {
-        return Err(Trouble::Accounting(format!("{came} clients came, and none was turned away")));
+        return Err(BenchError::Accounting(format!("{came} clients came, and none was turned away")));
     }
     Ok(format!("{came} came, {refused} turned away or dropped"))
 }
 
 /// Try to change what they were given, and send what makes no sense.
-pub fn scribblers(socket: &Path, tally: &Tally) -> Result<String, Trouble> {
+pub fn scribblers(socket: &Path, tally: &Tally) -> Result<String, BenchError> {
     let mut seed = Seed::new(7);
     let mut rounds = 0u64;
     while tally.wait(|| true) {
         let Ok((mut stream, area)) = greeted(socket) else { continue };
-        let area = area.ok_or_else(|| Trouble::Accounting("no ticket area was handed over".into()))?;
+        let area = area.ok_or_else(|| BenchError::Accounting("no ticket area was handed over".into()))?;
         spoil(area)?;
         // Pieces that are not ours are given back, and more is asked for than there is.
         let _ = stream.write_all(&Request::Done { offset: seed.below(1 << 23) }.encode(2));
@@ -262,7 +262,7 @@ pub fn scribblers(socket: &Path, tally: &Tally) -> Result<String, Trouble> {
 }
 
 /// What a client can do to a descriptor; an error if any of it works.
-fn spoil(area: OwnedFd) -> Result<(), Trouble> {
+fn spoil(area: OwnedFd) -> Result<(), BenchError> {
     let file = File::from(area);
     let mut done = Vec::new();
     let mut note = |what: &'static str, worked: bool| done.extend(worked.then_some(what));
@@ -284,5 +284,5 @@ fn spoil(area: OwnedFd) -> Result<(), Trouble> {
     if done.is_empty() {
         return Ok(());
     }
-    Err(Trouble::Accounting(format!("the ticket area could be {}", done.join(", "))))
+    Err(BenchError::Accounting(format!("the ticket area could be {}", done.join(", "))))
 }

@@ -1,9 +1,9 @@
 //! A ring with terms on the emulated drive, and the real recorder on that, fed at the rate of the terms.
 
 use super::case::Case;
-use crate::beside::stand::{Setup, Stand};
+use crate::comparison::stand::{Stand, StandSetup};
 use crate::program::{Program, holdfast};
-use crate::{Scale, Trouble};
+use crate::{BenchError, Scale};
 use holdfast_attributes::Schema;
 use holdfast_base::{ByteSize, Clock as _, Rate, RingId, SystemClock, Timestamp};
 use holdfast_format::{ElementLoad, Geometry, Key, Measured, Terms};
@@ -23,13 +23,13 @@ impl Case {
     }
 
     /// What is read of each.
-    fn schema(&self) -> Result<Schema, Trouble> {
+    fn schema(&self) -> Result<Schema, BenchError> {
         let four = ["a:uint=at:0:u64le", "b:uint=at:8:u64le", "c:uint=at:0:u32le", "d:uint=at:16:u32le"];
-        Schema::typed(&four[..if self.small { 4 } else { 0 }]).map_err(Trouble::of("a schema"))
+        Schema::typed(&four[..if self.small { 4 } else { 0 }]).map_err(BenchError::during("a schema"))
     }
 
     /// What an element takes beside its payload.
-    fn each(&self) -> Result<ElementLoad, Trouble> {
+    fn each(&self) -> Result<ElementLoad, BenchError> {
         Ok(self.schema()?.load(Some(self.element() as u32)))
     }
 
@@ -51,12 +51,12 @@ const SMALL_BURST: ByteSize = ByteSize(1 << 20);
 pub struct Scene {
     stand: Stand,
     scale: Scale,
-    amount: Amount,
+    amount: CaseSizes,
 }
 
 /// Sizes of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Amount {
+pub struct CaseSizes {
     /// Of a slot.
     pub slot: u64,
     /// Payload a second.
@@ -65,7 +65,7 @@ pub struct Amount {
     pub time: Duration,
 }
 
-impl Amount {
+impl CaseSizes {
     fn of(scale: Scale, larger: u64) -> Self {
         match scale {
             Scale::Tiny => Self { slot: 8 << 20, rate: Rate(40 << 20), time: Duration::from_millis(300) },
@@ -79,20 +79,20 @@ impl Amount {
 
 impl Scene {
     /// The emulated drive of the paper, a partition of it under a loop device: as many slots as ten seconds of standing still take.
-    pub fn new(scale: Scale) -> Result<Self, Trouble> {
-        Self::with(scale, Amount::of(scale, 1), 72)
+    pub fn new(scale: Scale) -> Result<Self, BenchError> {
+        Self::with(scale, CaseSizes::of(scale, 1), 72)
     }
 
     /// The same with larger slots, and for two minutes.
-    pub fn large(scale: Scale) -> Result<Self, Trouble> {
-        Self::with(scale, Amount::of(scale, 2), 110)
+    pub fn large(scale: Scale) -> Result<Self, BenchError> {
+        Self::with(scale, CaseSizes::of(scale, 2), 110)
     }
 
-    fn with(scale: Scale, amount: Amount, slots: u64) -> Result<Self, Trouble> {
+    fn with(scale: Scale, amount: CaseSizes, slots: u64) -> Result<Self, BenchError> {
         let slot_bytes = amount.slot;
         let bytes = scale.pick(45, slots) * slot_bytes;
         let time = Duration::ZERO;
-        let setup = Setup { bytes, slot_bytes, memory: 0, sync_bytes: 0, time, lead_in: time, scale };
+        let setup = StandSetup { bytes, slot_bytes, memory: 0, sync_bytes: 0, time, lead_in: time, scale };
         let stand = Stand::new(setup)?;
         whole_requests(stand.device());
         Ok(Self { stand, scale, amount })
@@ -109,12 +109,12 @@ impl Scene {
     }
 
     /// Sizes.
-    pub fn amount(&self) -> Amount {
+    pub fn amount(&self) -> CaseSizes {
         self.amount
     }
 
     /// Payload a second; of small elements as much as is admitted.
-    pub fn rate(&self, case: &Case) -> Result<Rate, Trouble> {
+    pub fn rate(&self, case: &Case) -> Result<Rate, BenchError> {
         let rate = self.amount.rate;
         if !case.small {
             return Ok(rate);
@@ -158,14 +158,14 @@ impl Scene {
     }
 
     /// The terms of a case's ring.
-    fn terms(&self, case: &Case) -> Result<Terms, Trouble> {
+    fn terms(&self, case: &Case) -> Result<Terms, BenchError> {
         let slot = self.amount.slot;
         let declared = case.declared(self.rate(case)?, case.each()?);
         let Declared { rate, elements, burst, each } = declared;
         let measured = self.measured(case);
         let asked = self.load(&declared);
         let shape = self.shape();
-        let granted = admit(&measured, &asked, &shape).map_err(Trouble::of("admitting the rate"))?;
+        let granted = admit(&measured, &asked, &shape).map_err(BenchError::during("admitting the rate"))?;
         let memory = ByteSize(u64::from(granted.buffers) * slot);
         Ok(Terms {
             measured,
@@ -180,15 +180,15 @@ impl Scene {
     }
 
     /// Makes a new ring for a case; the slot buffers that its terms take, if it has any.
-    pub fn ring(&self, case: &Case) -> Result<u64, Trouble> {
+    pub fn ring(&self, case: &Case) -> Result<u64, BenchError> {
         let slot = self.amount.slot;
         let terms = self.terms(case)?;
         let buffers = terms.memory.0 / slot;
         self.stand.be_fast()?;
         let device = Device::open(self.stand.device(), Access::Own);
-        let device = device.map_err(Trouble::of("opening the device"))?;
+        let device = device.map_err(BenchError::during("opening the device"))?;
         let geometry = Geometry::for_lane(self.stand.setup().bytes, slot, Vec::new());
-        let geometry = geometry.map_err(Trouble::of("dividing the device"))?;
+        let geometry = geometry.map_err(BenchError::during("dividing the device"))?;
         let now = SystemClock::new().now();
         let mut key = Seed::new(now.0.unsigned_abs());
         let (mut ring, mut secret) = ([0; 16], [0; 32]);
@@ -196,12 +196,12 @@ impl Scene {
         key.fill(&mut secret);
         let plain = NewRing::plain(RingId(ring), Key(secret), "disturbed", geometry);
         let new = NewRing { terms: Some(terms), ..plain };
-        create(&mut PlainDisk::new(device, 1), new, now).map_err(Trouble::of("making the ring"))?;
+        create(&mut PlainDisk::new(device, 1), new, now).map_err(BenchError::during("making the ring"))?;
         Ok(buffers)
     }
 
     /// Starts a recorder for a case, behind a shell's words if there are any, and waits until it answers.
-    pub fn record(&self, case: &Case, before: Option<&str>) -> Result<Recorder, Trouble> {
+    pub fn record(&self, case: &Case, before: Option<&str>) -> Result<FedRecorder, BenchError> {
         let path = holdfast("holdfast-recorder", self.scale)?;
         let device = self.stand.device().display().to_string();
         let frame = format!("fixed:{}", case.element());
@@ -221,15 +221,16 @@ impl Scene {
         words.extend(case.realtime.then(|| "--realtime".into()));
         let said = self.stand.file("recorder.said");
         let mut program = Program::start(&program, &words, Stdio::piped(), &said)?;
-        let input = program.input().ok_or_else(|| Trouble::Accounting("the recorder has no input".into()))?;
+        let input =
+            program.input().ok_or_else(|| BenchError::Accounting("the recorder has no input".into()))?;
         let _ = rustix::pipe::fcntl_setpipe_size(&input, 1 << 20);
         let mut reader = None;
         program.until("recording", |_| {
             reader = RingReader::open(self.stand.device()).ok().filter(RingReader::is_live);
             reader.is_some()
         })?;
-        let watch = reader.ok_or_else(|| Trouble::Accounting("the recorder went away".into()))?;
-        Ok(Recorder { program, input, watch })
+        let watch = reader.ok_or_else(|| BenchError::Accounting("the recorder went away".into()))?;
+        Ok(FedRecorder { program, input, watch })
     }
 }
 
@@ -242,7 +243,7 @@ fn whole_requests(device: &Path) {
 
 /// A recorder at work.
 #[derive(Debug)]
-pub struct Recorder {
+pub struct FedRecorder {
     /// It.
     pub program: Program,
     /// What it is fed through.

@@ -1,9 +1,9 @@
 //! Clean-up of an interrupted bench: it leaves neither folder, loop device, name space nor program behind.
 
-use holdfast_bench::link::Link;
-use holdfast_bench::place::{Loop, Place};
+use holdfast_bench::link::VirtualLink;
 use holdfast_bench::program::Program;
-use holdfast_bench::{tool, undo};
+use holdfast_bench::work_folder::{LoopDevice, WorkFolder};
+use holdfast_bench::{cleanup, tools};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -23,7 +23,8 @@ struct Made {
 
 impl Made {
     fn is_there(&self) -> [bool; 4] {
-        let attached = tool::output("losetup", &["--list", "--noheadings", "--raw", "--output", "BACK-FILE"]);
+        let attached =
+            tools::output("losetup", &["--list", "--noheadings", "--raw", "--output", "BACK-FILE"]);
         [
             Path::new(&self.folder).exists(),
             !self.device.is_empty() && attached.unwrap_or_default().contains(&self.folder),
@@ -35,17 +36,17 @@ impl Made {
 
 /// Makes one of each, tells their names, and waits for ever.
 fn be_victim() {
-    undo::heed_signals().unwrap();
-    let place = Place::with_room(1 << 20).unwrap();
+    cleanup::handle_signals().unwrap();
+    let place = WorkFolder::with_room(1 << 20).unwrap();
     let file = place.file("file");
     std::fs::File::create(&file).unwrap().set_len(1 << 20).unwrap();
-    let device = Loop::over(&file).ok();
-    let link = Link::make().ok();
+    let device = LoopDevice::over(&file).ok();
+    let link = VirtualLink::make().ok();
     let program =
         Program::start(Path::new("sleep"), &["1000000"], Stdio::null(), &place.file("said")).unwrap();
     let show = |path: Option<&Path>| path.map_or_else(String::new, |path| path.display().to_string());
-    let space = link.as_ref().map_or("", Link::space);
-    let device = show(device.as_ref().map(Loop::path));
+    let space = link.as_ref().map_or("", VirtualLink::space);
+    let device = show(device.as_ref().map(LoopDevice::path));
     println!("made {}|{device}|{space}|{}", show(Some(place.path())), program.pid());
     std::io::stdout().flush().unwrap();
     loop {
@@ -92,7 +93,7 @@ fn what_a_killed_bench_has_left_the_next_one_takes_down() {
     child.wait().unwrap();
     let there = made.is_there();
     assert!(there[0], "{made:?}");
-    undo::sweep();
+    cleanup::sweep();
     await_gone(&made, |there| there[..3] == [false; 3]);
     // A program that runs is not known any more; ours is ended here.
     kill_process(made.program, Signal::KILL).unwrap();

@@ -1,18 +1,18 @@
 //! Tiny runs of all benches, one test each. They share the process and the machine: one runs at a time.
 
-use holdfast_bench::{Scale, Trouble, cases, undo};
+use holdfast_bench::{BenchError, Scale, cases, cleanup};
 use std::sync::{Mutex, Once, PoisonError};
 
 /// Runs a bench with a tiny amount; a bench that lacks something of this machine is skipped.
-fn tiny(bench: impl FnOnce(Scale) -> Result<(), Trouble>) {
+fn tiny(bench: impl FnOnce(Scale) -> Result<(), BenchError>) {
     static PREPARED: Once = Once::new();
     static TURN: Mutex<()> = Mutex::new(());
-    PREPARED.call_once(undo::prepare);
+    PREPARED.call_once(cleanup::prepare);
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     match bench(Scale::Tiny) {
         Ok(()) => {}
-        Err(Trouble::Skipped { why }) => println!("skipped: {why}"),
-        Err(trouble) => panic!("{trouble}"),
+        Err(BenchError::Skipped { reason }) => println!("skipped: {reason}"),
+        Err(error) => panic!("{error}"),
     }
 }
 
