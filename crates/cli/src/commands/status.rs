@@ -8,14 +8,16 @@ use crate::watch;
 use holdfast_base::failure::Result;
 use holdfast_base::{ByteSize, MAX_AWAY, Timestamp, many};
 use holdfast_base::{clean, counted, grouped};
-use holdfast_client::json;
+use holdfast_client::json::{self, FiguresJson};
 use holdfast_client::losses::{ever_lost, losing, losing_now, lost};
 use holdfast_client::rates::{self, Rates, Reach};
 use holdfast_client::session::link;
 use holdfast_client::times;
 use holdfast_client::words;
-use holdfast_protocol::wire::{MarginStatus, RecorderStatus, SourceStatus, Status};
-use holdfast_ring::{SlotStatus, StreamStatus};
+use holdfast_protocol::wire::{
+    AwayStatus, BufferStatus, LaneStatus, MarginStatus, RecorderStatus, SourceStatus, Status, ViewStatus,
+};
+use holdfast_ring::{SlotCounts, SlotStatus, StreamStatus};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
@@ -82,55 +84,9 @@ pub(crate) struct Shown<'a> {
     durable_after_seconds: f64,
     holds: u32,
     table_complete: bool,
-    slots: SlotsShown,
+    slots: FiguresJson<'a, SlotCounts>,
     guarantee: Option<guarantee::Shown>,
     recorder: Option<RecorderShown<'a>>,
-}
-
-#[derive(Serialize)]
-struct SlotsShown {
-    total: u32,
-    free: u32,
-    live: u32,
-    held: u32,
-    pinned: u32,
-    runway: u32,
-    writing: u32,
-    damaged: u32,
-    bad: u32,
-    holdable: u32,
-    promised: u32,
-    unwritten: u32,
-}
-
-/// How near a recorder came to breaking its promise.
-#[derive(Serialize)]
-struct MarginShown {
-    medium_bytes_per_second: u64,
-    slack_kept_seconds: f64,
-    slack_least_seconds: f64,
-    #[serde(serialize_with = "json::time")]
-    slack_least_at: Timestamp,
-    durable_after_worst_seconds: f64,
-}
-
-impl MarginShown {
-    fn new(margin: &MarginStatus) -> Self {
-        Self {
-            medium_bytes_per_second: margin.rate.0,
-            slack_kept_seconds: margin.kept.as_secs_f64(),
-            slack_least_seconds: margin.least.as_secs_f64(),
-            slack_least_at: margin.since,
-            durable_after_worst_seconds: margin.eldest.as_secs_f64(),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct ViewShown {
-    bytes: u64,
-    bytes_per_slot: u64,
-    slots: u32,
 }
 
 #[derive(Serialize)]
@@ -148,16 +104,12 @@ struct RecorderShown<'a> {
     recent_payload_bytes_per_second: u64,
     recent_elements_per_second: u64,
     recent_disk_bytes_per_second: u64,
-    buffers: u32,
-    buffers_in_use: u32,
-    buffers_most_in_use: u32,
-    #[serde(serialize_with = "json::time")]
-    buffers_most_in_use_at: Timestamp,
-    away_worst_seconds: f64,
-    #[serde(serialize_with = "json::time")]
-    away_worst_at: Timestamp,
-    margin: Option<MarginShown>,
-    birds_eye: Option<ViewShown>,
+    #[serde(flatten)]
+    buffers: FiguresJson<'a, BufferStatus>,
+    #[serde(flatten)]
+    away: FiguresJson<'a, AwayStatus>,
+    margin: Option<FiguresJson<'a, MarginStatus>>,
+    birds_eye: Option<FiguresJson<'a, ViewStatus>>,
     sources: Vec<SourceShown<'a>>,
     lanes: Vec<LaneShown<'a>>,
     warnings: &'a [String],
@@ -169,21 +121,8 @@ struct SourceShown<'a> {
     spec: &'a str,
     state: &'static str,
     error: &'a str,
-    elements: u64,
-    bytes: u64,
-    packed_elements: u64,
-    packed_bytes: u64,
-    unknown_losses: u64,
-    kernel_drops: u64,
-    interface_drops: u64,
-    interface_perhaps_lost: u64,
-    waiting: u64,
-    beyond_rate_elements: u64,
-    beyond_rate_bytes: u64,
-    undecodable_elements: u64,
-    too_long_texts: u64,
-    connections: u32,
-    refused_producers: u64,
+    #[serde(flatten)]
+    figures: FiguresJson<'a, SourceStatus>,
     recent_lost_elements: u64,
     recent_unknown_losses: u64,
     #[serde(serialize_with = "json::time_if")]
@@ -201,12 +140,8 @@ struct DroppedShown {
 #[derive(Serialize)]
 struct LaneShown<'a> {
     path: &'a str,
-    slot_bytes_written: u64,
-    journal_bytes_written: u64,
-    writes: u64,
-    read_bytes: u64,
-    reads: u64,
-    errors: u64,
+    #[serde(flatten)]
+    figures: FiguresJson<'a, LaneStatus>,
     worst_write_seconds: f64,
     worst_read_seconds: f64,
 }
@@ -230,7 +165,6 @@ impl<'a> Shown<'a> {
         let seconds = |span: fn(&Reach) -> Option<Duration>| {
             reach.as_ref().and_then(span).map(|span| span.as_secs_f64())
         };
-        let slots = &ring.slots;
         Self {
             path,
             name: &ring.name,
@@ -252,20 +186,7 @@ impl<'a> Shown<'a> {
             durable_after_seconds: ring.durable_after.as_secs_f64(),
             holds: ring.holds,
             table_complete: ring.scanned,
-            slots: SlotsShown {
-                total: slots.total,
-                free: slots.free,
-                live: slots.live,
-                held: slots.held,
-                pinned: slots.pinned,
-                runway: slots.runway,
-                writing: slots.writing,
-                damaged: slots.damaged,
-                bad: slots.bad,
-                holdable: slots.holdable,
-                promised: slots.promised,
-                unwritten: slots.unwritten,
-            },
+            slots: FiguresJson(&ring.slots),
             guarantee: None,
             recorder: status
                 .recorder
@@ -300,18 +221,10 @@ impl<'a> RecorderShown<'a> {
             recent_payload_bytes_per_second: recent.payload.0,
             recent_elements_per_second: recent.elements,
             recent_disk_bytes_per_second: recent.disk.0,
-            buffers: recorder.buffers.count,
-            buffers_in_use: recorder.buffers.in_use,
-            buffers_most_in_use: recorder.buffers.most_in_use,
-            buffers_most_in_use_at: recorder.buffers.most_at,
-            away_worst_seconds: recorder.away.longest.as_secs_f64(),
-            away_worst_at: recorder.away.since,
-            margin: recorder.margin.as_ref().map(MarginShown::new),
-            birds_eye: recorder.view.map(|view| ViewShown {
-                bytes: view.bytes.0,
-                bytes_per_slot: view.place.0,
-                slots: view.slots,
-            }),
+            buffers: FiguresJson(&recorder.buffers),
+            away: FiguresJson(&recorder.away),
+            margin: recorder.margin.as_ref().map(FiguresJson),
+            birds_eye: recorder.view.as_ref().map(FiguresJson),
             sources: recorder
                 .sources
                 .iter()
@@ -321,21 +234,7 @@ impl<'a> RecorderShown<'a> {
                     spec: &source.spec,
                     state: words::source_state(source.state),
                     error: &source.error,
-                    elements: source.elements,
-                    bytes: source.bytes,
-                    packed_elements: source.packed_elements,
-                    packed_bytes: source.packed_bytes,
-                    unknown_losses: source.unknown_losses,
-                    kernel_drops: source.kernel_drops,
-                    interface_drops: source.interface_drops,
-                    interface_perhaps_lost: source.perhaps_lost,
-                    waiting: source.waiting,
-                    beyond_rate_elements: source.beyond_elements,
-                    beyond_rate_bytes: source.beyond_bytes,
-                    undecodable_elements: source.undecodable,
-                    too_long_texts: source.too_long,
-                    connections: source.connections,
-                    refused_producers: source.refused,
+                    figures: FiguresJson(source),
                     recent_lost_elements: lately(at).lost,
                     recent_unknown_losses: lately(at).unknown_losses,
                     last_lost_at: lately(at).last_lost,
@@ -355,12 +254,7 @@ impl<'a> RecorderShown<'a> {
                 .iter()
                 .map(|lane| LaneShown {
                     path: &lane.path,
-                    slot_bytes_written: lane.slot_bytes,
-                    journal_bytes_written: lane.journal_bytes,
-                    writes: lane.writes,
-                    read_bytes: lane.read_bytes,
-                    reads: lane.reads,
-                    errors: lane.errors,
+                    figures: FiguresJson(lane),
                     worst_write_seconds: lane.write_latency.worst.as_secs_f64(),
                     worst_read_seconds: lane.read_latency.worst.as_secs_f64(),
                 })

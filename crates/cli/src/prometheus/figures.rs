@@ -1,10 +1,10 @@
-//! Which metrics there are: what a recorder says of itself. The help lines tell what each means. How they are written is `page`'s.
+//! Metrics of a recorder: those of the tables of figures, and those that are computed. `page` writes them.
 
 use super::page::Page;
 use holdfast_base::Timestamp;
 use holdfast_format::Superblock;
-use holdfast_protocol::wire::{DeviceState, LATENCY_BUCKETS, Latency, SourceState, SourceStatus, Status};
-use holdfast_ring::{RingStatus, SlotCounts};
+use holdfast_protocol::wire::{DeviceState, LATENCY_BUCKETS, Latency, SourceState, Status};
+use holdfast_ring::RingStatus;
 use std::time::Duration;
 
 /// The page. `oldest_live` is the oldest data that nothing holds, as `status` tells it. What the run was admitted for is
@@ -13,7 +13,7 @@ pub(crate) fn page(status: &Status, oldest_live: Option<Timestamp>, guaranteed: 
     let ring = &status.ring;
     let mut page = Page::new(ring_label(ring));
     page.recorder(status, oldest_live, guaranteed);
-    page.slots(&ring.slots);
+    page.figures(&[(None, &ring.slots)]);
     page.streams(status);
     page.lanes(status);
     page
@@ -31,9 +31,6 @@ pub(crate) fn absent(superblock: &Superblock) -> Page {
 fn ring_label(ring: &RingStatus) -> String {
     if ring.name.is_empty() { ring.ring.to_string() } else { ring.name.clone() }
 }
-
-/// What is counted of a source.
-type Count = fn(&SourceStatus) -> u64;
 
 impl Page {
     fn up(&mut self, up: bool) {
@@ -76,147 +73,24 @@ impl Page {
         );
         let ok = u8::from(recorder.device.state == DeviceState::Ok);
         self.single("device_up", "gauge", "1 while the device answers.", ok);
-        let buffers = recorder.buffers;
-        self.single("buffers", "gauge", "Slot buffers there are.", buffers.count);
-        self.single("buffers_in_use", "gauge", "Slot buffers in use now.", buffers.in_use);
-        self.single(
-            "buffers_most_in_use",
-            "gauge",
-            "Slot buffers in use at most since the recorder started: what is left to the number of buffers is the margin.",
-            buffers.most_in_use,
-        );
-        self.single(
-            "buffers_most_in_use_time_seconds",
-            "gauge",
-            "When so many were in use for the first time, Unix time.",
-            seconds(buffers.most_at),
-        );
-        self.single(
-            "away_worst_seconds",
-            "gauge",
-            "The longest time since the recorder started in which capture did not look what its sources had.",
-            recorder.away.longest.as_secs_f64(),
-        );
+        self.figures(&[(None, &recorder.buffers)]);
+        self.figures(&[(None, &recorder.away)]);
         if let Some(view) = &recorder.view {
-            self.single("birds_eye_bytes", "gauge", "Memory of the bird's-eye view.", view.bytes.0);
-            self.single(
-                "birds_eye_slots",
-                "gauge",
-                "Slots of data that the bird's-eye view tells of.",
-                view.slots,
-            );
+            self.figures(&[(None, view)]);
         }
-        let Some(margin) = &recorder.margin else { return };
-        if guaranteed {
-            self.single(
-                "guaranteed_bytes_per_second",
-                "gauge",
-                "Bytes a second on the medium that are guaranteed here and now.",
-                margin.rate.0,
-            );
+        match &recorder.margin {
+            Some(margin) if guaranteed => self.figures(&[(None, margin)]),
+            Some(margin) => self.figures_without(margin, "guaranteed_bytes_per_second"),
+            None => {}
         }
-        self.single(
-            "slack_least_seconds",
-            "gauge",
-            "The least slack since the recorder started: how long capture could have gone on without any write ending.",
-            margin.least.as_secs_f64(),
-        );
-        self.single("slack_least_time_seconds", "gauge", "When that was, Unix time.", seconds(margin.since));
-        self.single(
-            "slack_kept_seconds",
-            "gauge",
-            "The slack with which nothing but writing is begun any more.",
-            margin.kept.as_secs_f64(),
-        );
-        self.single(
-            "durable_after_worst_seconds",
-            "gauge",
-            "The greatest age of data that was not durable yet, since the recorder started.",
-            margin.eldest.as_secs_f64(),
-        );
-    }
-
-    fn slots(&mut self, slots: &SlotCounts) {
-        self.family(
-            "slots",
-            "gauge",
-            "Slots by state; damaged ones are counted as live, held or pinned too.",
-        );
-        for (state, count) in [
-            ("free", slots.free),
-            ("live", slots.live),
-            ("held", slots.held),
-            ("pinned", slots.pinned),
-            ("runway", slots.runway),
-            ("writing", slots.writing),
-            ("damaged", slots.damaged),
-            ("bad", slots.bad),
-        ] {
-            self.sample("slots", &[("state", state)], count);
-        }
-        self.single("slots_holdable", "gauge", "More slots that may be held.", slots.holdable);
-        self.single(
-            "slots_promised",
-            "gauge",
-            "Slots set aside for what holds by condition are still to find.",
-            slots.promised,
-        );
     }
 
     fn streams(&mut self, status: &Status) {
         let Some(recorder) = &status.recorder else { return };
         let sources = &recorder.sources;
-        let counts: [(&'static str, &'static str, Count); 13] = [
-            ("stream_received_elements_total", "Elements received.", |source| source.elements),
-            ("stream_received_bytes_total", "Bytes received.", |source| source.bytes),
-            ("stream_written_elements_total", "Elements packed into slots.", |source| source.packed_elements),
-            ("stream_written_bytes_total", "Bytes packed into slots.", |source| source.packed_bytes),
-            (
-                "stream_beyond_rate_elements_total",
-                "Elements that came beyond the rate declared for the stream and were recorded all the same.",
-                |source| source.beyond_elements,
-            ),
-            ("stream_beyond_rate_bytes_total", "Their bytes.", |source| source.beyond_bytes),
-            (
-                "stream_undecodable_elements_total",
-                "Elements that are not what the stream's schema takes them for: kept, with null attributes.",
-                |source| source.undecodable,
-            ),
-            (
-                "stream_too_long_texts_total",
-                "Texts that are longer than an attribute may be, and null.",
-                |source| source.too_long,
-            ),
-            ("stream_unknown_losses_total", "Losses of which nobody knows how much they were.", |source| {
-                source.unknown_losses
-            }),
-            (
-                "stream_kernel_drops_total",
-                "Elements the kernel dropped before they reached the recorder.",
-                |source| source.kernel_drops,
-            ),
-            (
-                "stream_interface_drops_total",
-                "Packets the interface dropped before the kernel saw them.",
-                |source| source.interface_drops,
-            ),
-            (
-                "stream_interface_perhaps_lost_total",
-                "Packets that the kernel counts as dropped, before the recorder could take them or behind it.",
-                |source| source.perhaps_lost,
-            ),
-            (
-                "stream_refused_producers_total",
-                "Producers that were turned away or put out by the recorder.",
-                |source| source.refused,
-            ),
-        ];
-        for (name, help, count) in counts {
-            self.family(name, "counter", help);
-            for source in sources {
-                self.sample(name, &[("stream", &source.name)], count(source));
-            }
-        }
+        let labelled: Vec<_> =
+            sources.iter().map(|source| (Some(("stream", source.name.as_str())), source)).collect();
+        self.figures(&labelled);
         self.family("stream_dropped_elements_total", "counter", "Elements lost, by cause.");
         for source in sources {
             for dropped in &source.dropped {
@@ -235,14 +109,6 @@ impl Page {
                 self.sample("stream_dropped_bytes_total", &labels, dropped.bytes);
             }
         }
-        self.family("stream_waiting_elements", "gauge", "Elements that wait to be packed.");
-        for source in sources {
-            self.sample("stream_waiting_elements", &[("stream", &source.name)], source.waiting);
-        }
-        self.family("stream_connections", "gauge", "Producers connected.");
-        for source in sources {
-            self.sample("stream_connections", &[("stream", &source.name)], source.connections);
-        }
         self.family(
             "stream_up",
             "gauge",
@@ -256,20 +122,9 @@ impl Page {
 
     fn lanes(&mut self, status: &Status) {
         let Some(recorder) = &status.recorder else { return };
-        self.family("lane_written_bytes_total", "counter", "Bytes written to the lane.");
-        for lane in &recorder.lanes {
-            for (kind, bytes) in [("slots", lane.slot_bytes), ("journal", lane.journal_bytes)] {
-                self.sample("lane_written_bytes_total", &[("lane", &lane.path), ("kind", kind)], bytes);
-            }
-        }
-        self.family("lane_read_bytes_total", "counter", "Bytes read from the lane.");
-        for lane in &recorder.lanes {
-            self.sample("lane_read_bytes_total", &[("lane", &lane.path)], lane.read_bytes);
-        }
-        self.family("lane_errors_total", "counter", "Requests that failed.");
-        for lane in &recorder.lanes {
-            self.sample("lane_errors_total", &[("lane", &lane.path)], lane.errors);
-        }
+        let labelled: Vec<_> =
+            recorder.lanes.iter().map(|lane| (Some(("lane", lane.path.as_str())), lane)).collect();
+        self.figures(&labelled);
         let worst = ["lane_write_worst_seconds", "lane_read_worst_seconds"];
         let histogram = ["lane_write_seconds", "lane_read_seconds"];
         let help = ["How long writes took.", "How long reads took."];
@@ -331,6 +186,16 @@ mod tests {
                 let known = |name: &str| helped.contains(name) && typed.contains_key(name);
                 assert!(known(name) || family.is_some_and(known), "{line}");
             }
+        }
+    }
+
+    #[test]
+    fn the_manual_lists_every_metric() {
+        let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md");
+        let manual = std::fs::read_to_string(manual).unwrap();
+        let page = page(&sample::status(), None, true).to_string();
+        for name in page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()) {
+            assert!(manual.contains(&format!("`{name}`")), "docs/operations.md does not list {name}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Metrics as they are given: as Prometheus has them in text, or as JSON. Which ones there are is `figures`'.
 
+use holdfast_protocol::wire::{Figure, FigureValue, Figures, Metric};
 use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
 use std::fmt::{self, Display, Write as _};
 
@@ -31,6 +32,16 @@ impl From<u64> for Value {
 impl From<f64> for Value {
     fn from(real: f64) -> Self {
         Self::Real(real)
+    }
+}
+
+impl From<FigureValue> for Value {
+    fn from(value: FigureValue) -> Self {
+        match value {
+            FigureValue::Count(count) => Self::Count(count),
+            FigureValue::Span(span) => Self::Real(span.as_secs_f64()),
+            FigureValue::Time(time) => Self::Real(time.0 as f64 / 1e9),
+        }
     }
 }
 
@@ -96,6 +107,37 @@ impl Page {
         }
     }
 
+    /// All metrics in the table of a status; each of `all` comes with its label, if there is more than one.
+    pub(super) fn figures<T: Figures>(&mut self, all: &[(Option<(&'static str, &str)>, &T)]) {
+        for family in metrics::<T>() {
+            self.figure_family(&family, all);
+        }
+    }
+
+    /// The same without the metric `left_out`.
+    pub(super) fn figures_without<T: Figures>(&mut self, of: &T, left_out: &str) {
+        for family in metrics::<T>() {
+            if family.iter().all(|(metric, _)| metric.name != left_out) {
+                self.figure_family(&family, &[(None, of)]);
+            }
+        }
+    }
+
+    fn figure_family<T>(
+        &mut self,
+        family: &[(Metric, &'static Figure<T>)],
+        all: &[(Option<(&'static str, &str)>, &T)],
+    ) {
+        let Some((metric, figure)) = family.first() else { return };
+        self.family(metric.name, metric.kind, figure.help());
+        for (label, of) in all {
+            for (metric, figure) in family {
+                let labels: Vec<_> = label.iter().copied().chain(metric.label).collect();
+                self.sample(metric.name, &labels, (figure.value)(of));
+            }
+        }
+    }
+
     /// A metric of one number.
     pub(super) fn single(
         &mut self,
@@ -107,6 +149,19 @@ impl Page {
         self.family(name, kind, help);
         self.sample(name, &[], value);
     }
+}
+
+/// Metrics of a table of figures, each with all figures that share it.
+fn metrics<T: Figures>() -> Vec<Vec<(Metric, &'static Figure<T>)>> {
+    let mut families: Vec<Vec<(Metric, &'static Figure<T>)>> = Vec::new();
+    for figure in T::TABLE {
+        let Some(metric) = figure.metric else { continue };
+        match families.iter_mut().find(|family| family.iter().any(|(other, _)| other.name == metric.name)) {
+            Some(family) => family.push((metric, figure)),
+            None => families.push(vec![(metric, figure)]),
+        }
+    }
+    families
 }
 
 /// A label's value with what the format wants escaped.

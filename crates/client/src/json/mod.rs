@@ -3,7 +3,9 @@
 
 mod act;
 mod counters;
+mod figures;
 
 pub use act::Act;
 pub use counters::Counters;
+pub use figures::FiguresJson;
 pub use holdfast_export::json::{Gap, time, time_if};

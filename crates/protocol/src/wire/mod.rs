@@ -4,6 +4,7 @@
 //! or allocates more than a small multiple of its input.
 
 mod bytes;
+mod figures;
 mod frame;
 mod message;
 mod order;
@@ -14,6 +15,7 @@ mod status;
 mod status_bytes;
 
 pub use bytes::WireError;
+pub use figures::{Figure, FigureValue, Figures, Metric};
 pub use frame::{FrameHead, kind};
 pub use message::{
     HEAD_BYTES, LaneFile, MAX_FRAME, MAX_PENDING, MAX_PINS, MAX_RANGES, MAX_REQUEST, MAX_VALUES, OpenSlot,

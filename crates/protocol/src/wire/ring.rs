@@ -1,6 +1,7 @@
 //! Codec of a ring's status: slots, holds, audit log, the ring as a whole.
 
 use crate::wire::bytes::{Get, Put, WireError};
+use crate::wire::figures::WireFigures as _;
 use crate::wire::order::{
     get_condition_hold, get_range, get_ranges, get_streams, put_condition_hold, put_range, put_ranges,
     put_streams,
@@ -131,10 +132,7 @@ pub(crate) fn get_act(get: &mut Get<'_>) -> Result<ActStatus, WireError> {
 pub(crate) fn put_ring(put: &mut Put, ring: &RingStatus) {
     put.bytes(&ring.ring.0).text(&ring.name).text(&ring.lane);
     put.u64(ring.lane_bytes.0).u64(ring.slot_bytes.0).u64(ring.epoch.0).u64(ring.sequence.0);
-    let slots = &ring.slots;
-    put.u32(slots.total).u32(slots.free).u32(slots.live).u32(slots.held).u32(slots.runway);
-    put.u32(slots.writing).u32(slots.damaged).u32(slots.bad).u32(slots.holdable).u32(slots.pinned);
-    put.u32(slots.unwritten).u32(slots.promised);
+    ring.slots.put_figures(put);
     put_time_option(put, ring.oldest);
     put_time_option(put, ring.newest);
     put.u32(ring.holds).u8(u8::from(ring.scanned));
@@ -150,20 +148,7 @@ pub(crate) fn get_ring(get: &mut Get<'_>) -> Result<RingStatus, WireError> {
         slot_bytes: ByteSize(get.u64("bytes of a slot")?),
         epoch: Epoch(get.u64("epoch")?),
         sequence: Sequence(get.u64("sequence")?),
-        slots: SlotCounts {
-            total: get.u32("slots")?,
-            free: get.u32("free slots")?,
-            live: get.u32("live slots")?,
-            held: get.u32("held slots")?,
-            runway: get.u32("runway slots")?,
-            writing: get.u32("slots being written")?,
-            damaged: get.u32("damaged slots")?,
-            bad: get.u32("bad slots")?,
-            holdable: get.u32("holdable slots")?,
-            pinned: get.u32("pinned slots")?,
-            unwritten: get.u32("slots that were never written")?,
-            promised: get.u32("promised slots")?,
-        },
+        slots: SlotCounts::get_figures(get)?,
         oldest: get.option("oldest", |get| get.time("oldest"))?,
         newest: get.option("newest", |get| get.time("newest"))?,
         holds: get.u32("holds")?,

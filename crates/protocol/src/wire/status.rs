@@ -1,8 +1,9 @@
-//! Status of a recorder as plain data; the ring's own status belongs to the crate `ring`.
+//! Status of a recorder as plain data, and the tables of its figures; the ring's own status belongs to the crate `ring`.
 
+use crate::wire::figures::{counter, figures, gauge, slots_in, written};
 use holdfast_base::{ByteSize, Rate, StreamId, Timestamp};
 use holdfast_format::Cause;
-use holdfast_ring::RingStatus;
+use holdfast_ring::{RingStatus, SlotCounts};
 use std::time::Duration;
 
 /// Buckets of a latency histogram: bucket `n` counts what took from 2ⁿ⁻¹ up to 2ⁿ µs (bucket 0: under 1 µs), the last
@@ -78,40 +79,46 @@ pub struct RecentSource {
     pub last_lost: Option<Timestamp>,
 }
 
-/// The bird's-eye view, by which searches pass over slots without reading them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ViewStatus {
-    /// Bytes of memory.
-    pub bytes: ByteSize,
-    /// Bytes for each slot.
-    pub place: ByteSize,
-    /// Slots of data that it tells of.
-    pub slots: u32,
+figures! {
+    /// The bird's-eye view, by which searches pass over slots without reading them.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct ViewStatus {
+        /// Memory of the bird's-eye view.
+        bytes: ByteSize = wire, "bytes", gauge("birds_eye_bytes");
+        /// Bytes for each slot.
+        place: ByteSize = wire, "bytes_per_slot", None;
+        /// Slots of data that the bird's-eye view tells of.
+        slots: u32 = wire, "slots", gauge("birds_eye_slots");
+    } and {}
 }
 
-/// The longest time since the start in which the capture thread did not look what its sources had: asleep, at work, or
-/// without a processor. A guarantee counts on [`holdfast_base::MAX_AWAY`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AwayStatus {
-    /// So long.
-    pub longest: Duration,
-    /// When it came back.
-    pub since: Timestamp,
+figures! {
+    /// The longest time since the start in which the capture thread did not poll its sources: asleep, at work, or
+    /// without a processor. A guarantee counts on [`holdfast_base::MAX_AWAY`].
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct AwayStatus {
+        /// The longest time since the recorder started in which capture did not look what its sources had.
+        longest: Duration = wire, "away_worst_seconds", gauge("away_worst_seconds");
+        /// When it came back.
+        since: Timestamp = wire, "away_worst_at", None;
+    } and {}
 }
 
-/// The margin of a guarantee.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MarginStatus {
-    /// Bytes a second, on the medium, that are promised.
-    pub rate: Rate,
-    /// The slack with which nothing but writing is begun any more: for the longest read, commit and pause, and a burst.
-    pub kept: Duration,
-    /// The least slack since the start: how long capture could have gone on without any write ending.
-    pub least: Duration,
-    /// When that was.
-    pub since: Timestamp,
-    /// The greatest age of data that was not durable yet, since the start: what a crash could have cost at worst.
-    pub eldest: Duration,
+figures! {
+    /// The margin of a guarantee.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct MarginStatus {
+        /// Bytes a second on the medium that are guaranteed here and now.
+        rate: Rate = wire, "medium_bytes_per_second", gauge("guaranteed_bytes_per_second");
+        /// The slack with which nothing but writing is begun any more.
+        kept: Duration = wire, "slack_kept_seconds", gauge("slack_kept_seconds");
+        /// The least slack since the recorder started: how long capture could have gone on without any write ending.
+        least: Duration = wire, "slack_least_seconds", gauge("slack_least_seconds");
+        /// When that was, Unix time.
+        since: Timestamp = wire, "slack_least_at", gauge("slack_least_time_seconds");
+        /// The greatest age of data that was not durable yet, since the recorder started.
+        eldest: Duration = wire, "durable_after_worst_seconds", gauge("durable_after_worst_seconds");
+    } and {}
 }
 
 /// Whether the lane's device answers.
@@ -160,51 +167,54 @@ pub enum SourceState {
     Failed,
 }
 
-/// One source.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SourceStatus {
-    /// Its stream.
-    pub stream: StreamId,
-    /// The stream's name.
-    pub name: String,
-    /// What was given on the command line.
-    pub spec: String,
-    /// Elements received.
-    pub elements: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Elements that are in slots, or on their way into them.
-    pub packed_elements: u64,
-    /// Their bytes.
-    pub packed_bytes: u64,
-    /// What was lost, by cause; causes that never occurred are left out.
-    pub dropped: Vec<Dropped>,
-    /// Losses since the start of which nobody knows how much they were.
-    pub unknown_losses: u64,
-    /// What the kernel says it dropped between the interface and us.
-    pub kernel_drops: u64,
-    /// What the interface says it dropped before the kernel saw it.
-    pub interface_drops: u64,
-    /// What it counts as dropped somewhere: before we could take it, or behind us.
-    pub perhaps_lost: u64,
-    /// Elements that wait to be packed.
-    pub waiting: u64,
-    /// Elements that came beyond the rate that was declared for the stream, and were packed all the same.
-    pub beyond_elements: u64,
-    /// Their bytes.
-    pub beyond_bytes: u64,
-    /// Elements that are not what the stream's schema takes them for: kept, and what cannot be read of them is null.
-    pub undecodable: u64,
-    /// Texts that are longer than an attribute may be, and null.
-    pub too_long: u64,
-    /// Connections that are open now.
-    pub connections: u32,
-    /// Producers that were turned away, or put out, by the recorder: what they had to send is not there.
-    pub refused: u64,
-    /// Whether it still delivers.
-    pub state: SourceState,
-    /// Its last error, or why it delivers nothing while it runs; empty for none.
-    pub error: String,
+figures! {
+    /// One source.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct SourceStatus {
+        /// Elements received.
+        elements: u64 = wire, "elements", counter("stream_received_elements_total");
+        /// Bytes received.
+        bytes: u64 = wire, "bytes", counter("stream_received_bytes_total");
+        /// Elements packed into slots.
+        packed_elements: u64 = wire, "packed_elements", counter("stream_written_elements_total");
+        /// Bytes packed into slots.
+        packed_bytes: u64 = wire, "packed_bytes", counter("stream_written_bytes_total");
+        /// Losses of which nobody knows how much they were.
+        unknown_losses: u64 = wire, "unknown_losses", counter("stream_unknown_losses_total");
+        /// Elements the kernel dropped before they reached the recorder.
+        kernel_drops: u64 = wire, "kernel_drops", counter("stream_kernel_drops_total");
+        /// Packets the interface dropped before the kernel saw them.
+        interface_drops: u64 = wire, "interface_drops", counter("stream_interface_drops_total");
+        /// Packets that the kernel counts as dropped, before the recorder could take them or behind it.
+        perhaps_lost: u64 = appended, "interface_perhaps_lost", counter("stream_interface_perhaps_lost_total");
+        /// Elements that wait to be packed.
+        waiting: u64 = wire, "waiting", gauge("stream_waiting_elements");
+        /// Elements that came beyond the rate declared for the stream and were recorded all the same.
+        beyond_elements: u64 = wire, "beyond_rate_elements", counter("stream_beyond_rate_elements_total");
+        /// Bytes that came beyond the rate declared for the stream and were recorded all the same.
+        beyond_bytes: u64 = wire, "beyond_rate_bytes", counter("stream_beyond_rate_bytes_total");
+        /// Elements that are not what the stream's schema takes them for: kept, with null attributes.
+        undecodable: u64 = wire, "undecodable_elements", counter("stream_undecodable_elements_total");
+        /// Texts that are longer than an attribute may be, and null.
+        too_long: u64 = wire, "too_long_texts", counter("stream_too_long_texts_total");
+        /// Producers that are connected now.
+        connections: u32 = wire, "connections", gauge("stream_connections");
+        /// Producers that were turned away or put out by the recorder.
+        refused: u64 = wire, "refused_producers", counter("stream_refused_producers_total");
+    } and {
+        /// Its stream.
+        stream: StreamId,
+        /// The stream's name.
+        name: String,
+        /// The specification on the command line.
+        spec: String,
+        /// Losses by cause; causes that never occurred are left out.
+        dropped: Vec<Dropped>,
+        /// Whether it still delivers.
+        state: SourceState,
+        /// Its last error, or why it delivers nothing while it runs; empty for none.
+        error: String,
+    }
 }
 
 /// How long requests took.
@@ -238,40 +248,74 @@ impl Latency {
     }
 }
 
-/// One lane. Counts are of requests that have completed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LaneStatus {
-    /// Path of its device or file.
-    pub path: String,
-    /// Bytes of slots written.
-    pub slot_bytes: u64,
-    /// Bytes of journal written.
-    pub journal_bytes: u64,
-    /// Writes, of slots and journal.
-    pub writes: u64,
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Reads.
-    pub reads: u64,
-    /// Requests that failed.
-    pub errors: u64,
-    /// How long writes took.
-    pub write_latency: Latency,
-    /// How long reads took.
-    pub read_latency: Latency,
+figures! {
+    /// One lane. Counts are of requests that have completed.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct LaneStatus {
+        /// Bytes of slots written.
+        slot_bytes: u64 = wire, "slot_bytes_written", written("slots");
+        /// Bytes of journal written.
+        journal_bytes: u64 = wire, "journal_bytes_written", written("journal");
+        /// Writes, of slots and journal.
+        writes: u64 = wire, "writes", None;
+        /// Bytes read from the lane.
+        read_bytes: u64 = wire, "read_bytes", counter("lane_read_bytes_total");
+        /// Reads.
+        reads: u64 = wire, "reads", None;
+        /// Requests that failed.
+        errors: u64 = wire, "errors", counter("lane_errors_total");
+    } and {
+        /// Path of its device or file.
+        path: String,
+        /// Latency of writes.
+        write_latency: Latency,
+        /// Latency of reads.
+        read_latency: Latency,
+    }
 }
 
-/// Slot buffers, and the margin they show.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BufferStatus {
-    /// How many there are.
-    pub count: u32,
-    /// In use now.
-    pub in_use: u32,
-    /// In use at most.
-    pub most_in_use: u32,
-    /// When so many were in use for the first time.
-    pub most_at: Timestamp,
+figures! {
+    /// Slot buffers, and the margin they show.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct BufferStatus {
+        /// Slot buffers there are.
+        count: u32 = wire, "buffers", gauge("buffers");
+        /// Slot buffers in use now.
+        in_use: u32 = wire, "buffers_in_use", gauge("buffers_in_use");
+        /// Slot buffers in use at most since the recorder started: what is left to the number of buffers is the margin.
+        most_in_use: u32 = wire, "buffers_most_in_use", gauge("buffers_most_in_use");
+        /// When so many were in use for the first time, Unix time.
+        most_at: Timestamp = wire, "buffers_most_in_use_at", gauge("buffers_most_in_use_time_seconds");
+    } and {}
+}
+
+figures! {
+    impl SlotCounts {
+        /// All slots of the ring.
+        total: u32 = wire, "total", None;
+        /// Slots that were never written, or were given back.
+        free: u32 = wire, "free", slots_in("free");
+        /// Slots of data that will expire.
+        live: u32 = wire, "live", slots_in("live");
+        /// Slots of data that a hold keeps.
+        held: u32 = wire, "held", slots_in("held");
+        /// Slots that are overwritten next.
+        runway: u32 = wire, "runway", slots_in("runway");
+        /// Slots that are being written.
+        writing: u32 = wire, "writing", slots_in("writing");
+        /// Slots of data that did not pass its check.
+        damaged: u32 = wire, "damaged", slots_in("damaged");
+        /// Slots that cannot be used.
+        bad: u32 = wire, "bad", slots_in("bad");
+        /// More slots that may be held.
+        holdable: u32 = wire, "holdable", gauge("slots_holdable");
+        /// Slots that background work or queries keep from expiring.
+        pinned: u32 = wire, "pinned", slots_in("pinned");
+        /// Slots for which a file has no place on its device yet.
+        unwritten: u32 = wire, "unwritten", None;
+        /// Slots set aside for what holds by condition are still to find.
+        promised: u32 = wire, "promised", gauge("slots_promised");
+    }
 }
 
 impl BufferStatus {

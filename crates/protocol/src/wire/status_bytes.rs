@@ -1,12 +1,13 @@
-//! Codec of a recorder's status and of streams.
+//! Codec of a recorder's status and of streams. Figures have theirs from their tables (`figures`).
 
 use crate::wire::bytes::{Get, Put, WireError};
+use crate::wire::figures::WireFigures as _;
 use crate::wire::ring::{get_ring, get_span, put_ring, put_span};
 use crate::wire::status::{
     AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency,
     MarginStatus, RecentSource, RecentStatus, RecorderStatus, SourceState, SourceStatus, Status, ViewStatus,
 };
-use holdfast_base::{ByteSize, Ordinal, Rate, StreamId};
+use holdfast_base::{Ordinal, StreamId};
 use holdfast_format::{Cause, Counters, StreamKind};
 use holdfast_ring::StreamStatus;
 
@@ -93,24 +94,14 @@ fn put_recorder(put: &mut Put, recorder: &RecorderStatus) {
     let device = &recorder.device;
     put.u8(number(&DEVICE_STATES, &device.state)).time(device.since).text(&device.error);
     put.list(&recorder.sources, put_source).list(&recorder.lanes, put_lane);
-    let buffers = &recorder.buffers;
-    put.u32(buffers.count).u32(buffers.in_use).u32(buffers.most_in_use).time(buffers.most_at);
-    put_span(put, recorder.away.longest);
-    put.time(recorder.away.since);
+    recorder.buffers.put_figures(put);
+    recorder.away.put_figures(put);
     put.list(&recorder.warnings, |put, text| {
         put.text(text);
     });
-    put.option(recorder.margin.as_ref(), |put, margin| {
-        put.u64(margin.rate.0);
-        put_span(put, margin.kept);
-        put_span(put, margin.least);
-        put.time(margin.since);
-        put_span(put, margin.eldest);
-    });
-    put.option(recorder.view.as_ref(), |put, view| {
-        put.u64(view.bytes.0).u64(view.place.0).u32(view.slots);
-    });
-    // What came later is behind all that clients knew by then.
+    put.option(recorder.margin.as_ref(), |put, margin| margin.put_figures(put));
+    put.option(recorder.view.as_ref(), |put, view| view.put_figures(put));
+    // Figures of later versions are behind all that earlier clients know.
     put.list(&recorder.sources, |put, source| {
         put.u64(source.perhaps_lost);
     });
@@ -158,27 +149,11 @@ fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
         },
         sources: get.list("sources", SOURCE_LEAST, get_source)?,
         lanes: get.list("lanes", LANE_LEAST, get_lane)?,
-        buffers: BufferStatus {
-            count: get.u32("buffers")?,
-            in_use: get.u32("buffers in use")?,
-            most_in_use: get.u32("most buffers in use")?,
-            most_at: get.time("when they were")?,
-        },
-        away: AwayStatus { longest: get_span(get, "longest absence")?, since: get.time("since")? },
+        buffers: BufferStatus::get_figures(get)?,
+        away: AwayStatus::get_figures(get)?,
         warnings: get.list("warnings", 2, |get| get.text("warning"))?,
-        margin: get.option("margin", |get| {
-            Ok(MarginStatus {
-                rate: Rate(get.u64("promised rate")?),
-                kept: get_span(get, "slack that is kept")?,
-                least: get_span(get, "least slack")?,
-                since: get.time("since")?,
-                eldest: get_span(get, "greatest age")?,
-            })
-        })?,
-        view: get.option("bird's-eye view", |get| {
-            let (bytes, place) = (get.u64("bytes of the view")?, get.u64("bytes of a place")?);
-            Ok(ViewStatus { bytes: ByteSize(bytes), place: ByteSize(place), slots: get.u32("slots told")? })
-        })?,
+        margin: get.option("margin", MarginStatus::get_figures)?,
+        view: get.option("bird's-eye view", ViewStatus::get_figures)?,
         recent: None,
     };
     // A recorder from before this was told ends here.
@@ -197,10 +172,7 @@ fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
 
 fn put_source(put: &mut Put, source: &SourceStatus) {
     put.u32(source.stream.0).u8(number(&SOURCE_STATES, &source.state));
-    put.u64(source.elements).u64(source.bytes).u64(source.packed_elements).u64(source.packed_bytes);
-    put.u64(source.unknown_losses).u64(source.kernel_drops).u64(source.interface_drops).u64(source.waiting);
-    put.u64(source.beyond_elements).u64(source.beyond_bytes).u64(source.undecodable).u64(source.too_long);
-    put.u32(source.connections).u64(source.refused);
+    source.put_figures(put);
     put.list(&source.dropped, |put, dropped| {
         put.u8(dropped.cause as u8).u64(dropped.elements).u64(dropped.bytes);
     });
@@ -208,28 +180,17 @@ fn put_source(put: &mut Put, source: &SourceStatus) {
 }
 
 fn get_source(get: &mut Get<'_>) -> Result<SourceStatus, WireError> {
+    let stream = StreamId(get.u32("stream")?);
+    let state = pick(get, "state of a source", &SOURCE_STATES)?;
+    let figures = SourceStatus::get_figures(get)?;
     Ok(SourceStatus {
-        stream: StreamId(get.u32("stream")?),
-        state: pick(get, "state of a source", &SOURCE_STATES)?,
-        elements: get.u64("elements")?,
-        bytes: get.u64("bytes")?,
-        packed_elements: get.u64("packed elements")?,
-        packed_bytes: get.u64("packed bytes")?,
-        unknown_losses: get.u64("unknown losses")?,
-        kernel_drops: get.u64("kernel drops")?,
-        interface_drops: get.u64("interface drops")?,
-        perhaps_lost: 0,
-        waiting: get.u64("waiting")?,
-        beyond_elements: get.u64("elements beyond the rate")?,
-        beyond_bytes: get.u64("bytes beyond the rate")?,
-        undecodable: get.u64("undecodable elements")?,
-        too_long: get.u64("texts that are too long")?,
-        connections: get.u32("connections")?,
-        refused: get.u64("producers refused")?,
+        stream,
+        state,
         dropped: get.list("causes", 17, get_dropped)?,
         name: get.text("name")?,
         spec: get.text("spec")?,
         error: get.text("error")?,
+        ..figures
     })
 }
 
@@ -240,24 +201,16 @@ fn get_dropped(get: &mut Get<'_>) -> Result<Dropped, WireError> {
 }
 
 fn put_lane(put: &mut Put, lane: &LaneStatus) {
-    put.text(&lane.path).u64(lane.slot_bytes).u64(lane.journal_bytes).u64(lane.writes);
-    put.u64(lane.read_bytes).u64(lane.reads).u64(lane.errors);
+    put.text(&lane.path);
+    lane.put_figures(put);
     put_latency(put, &lane.write_latency);
     put_latency(put, &lane.read_latency);
 }
 
 fn get_lane(get: &mut Get<'_>) -> Result<LaneStatus, WireError> {
-    Ok(LaneStatus {
-        path: get.text("path")?,
-        slot_bytes: get.u64("bytes of slots")?,
-        journal_bytes: get.u64("bytes of journal")?,
-        writes: get.u64("writes")?,
-        read_bytes: get.u64("bytes read")?,
-        reads: get.u64("reads")?,
-        errors: get.u64("errors")?,
-        write_latency: get_latency(get)?,
-        read_latency: get_latency(get)?,
-    })
+    let path = get.text("path")?;
+    let figures = LaneStatus::get_figures(get)?;
+    Ok(LaneStatus { path, write_latency: get_latency(get)?, read_latency: get_latency(get)?, ..figures })
 }
 
 fn put_latency(put: &mut Put, latency: &Latency) {
@@ -275,4 +228,46 @@ fn get_latency(get: &mut Get<'_>) -> Result<Latency, WireError> {
         *bucket = get.u64("bucket")?;
     }
     Ok(Latency { buckets, worst, total })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // The wire is promised: a table's order is the order of bytes, and the figure that came later is not among them.
+    #[test]
+    fn figures_of_a_source_stand_in_the_order_of_the_protocol() {
+        let source = SourceStatus {
+            stream: StreamId(1),
+            state: SourceState::Ended,
+            elements: 2,
+            bytes: 3,
+            packed_elements: 4,
+            packed_bytes: 5,
+            unknown_losses: 6,
+            kernel_drops: 7,
+            interface_drops: 8,
+            perhaps_lost: 99,
+            waiting: 9,
+            beyond_elements: 10,
+            beyond_bytes: 11,
+            undecodable: 12,
+            too_long: 13,
+            connections: 14,
+            refused: 15,
+            dropped: Vec::new(),
+            name: "n".to_owned(),
+            spec: "s".to_owned(),
+            error: "e".to_owned(),
+        };
+        let mut put = Put::default();
+        put_source(&mut put, &source);
+        let mut wanted = Put::default();
+        wanted.u32(1).u8(1);
+        for figure in 2..=13 {
+            wanted.u64(figure);
+        }
+        wanted.u32(14).u64(15).u32(0).text("n").text("s").text("e");
+        assert_eq!(put.into_bytes(), wanted.into_bytes());
+    }
 }

@@ -81,7 +81,7 @@ pub struct Watched {
 pub(super) struct Figures {
     facts: Facts,
     stats: Option<Box<Stats>>,
-    /// The stats that is not with the capture thread.
+    /// Statistics buffer that is not with the capture thread.
     spare: Option<Box<Stats>>,
     taken: Option<Instant>,
     /// Whether the superblock is the one in force.
@@ -159,13 +159,12 @@ impl Figures {
         if let Ok(superblock) = Superblock::decode(&stats.superblock.1) {
             self.facts.superblock = superblock;
         }
-        let state = match stats.device {
+        self.device = match stats.device {
             RingDevice::Absent { since, .. } => (DeviceState::Absent, since),
             RingDevice::Well => {
                 (DeviceState::Ok, if self.device.0 == DeviceState::Ok { self.device.1 } else { stats.now })
             }
         };
-        self.device = state;
         self.window.look(self.look(&stats, self.uptime()), stats.now);
         self.spare = self.stats.replace(stats).or(self.spare.take());
         self.taken = Some(now);
@@ -307,8 +306,8 @@ impl Figures {
         let facts = &self.facts.sources[at];
         let counters = &facts.counters;
         let (began, now, excess) = stats.feeds.get(at).copied().unwrap_or_default();
-        let (state, mut error) = sources.state(at);
-        if state == SourceState::Running && counters.down.load(Ordering::Relaxed) {
+        let (delivery, mut error) = sources.state(at);
+        if delivery == SourceState::Running && counters.down.load(Ordering::Relaxed) {
             "the interface is down".clone_into(&mut error);
         }
         let elements = counters.elements.load(Ordering::Relaxed);
@@ -345,7 +344,7 @@ impl Figures {
             connections: counters.connections.load(Ordering::Relaxed) as u32,
             refused: counters.refused.load(Ordering::Relaxed),
             dropped,
-            state,
+            state: delivery,
             error,
         }
     }

@@ -4,7 +4,7 @@ use super::progress::Progress;
 use holdfast_ingest::Running;
 use holdfast_protocol::wire::SourceState;
 
-/// SourceThread source.
+/// Thread of one source, and its state.
 #[derive(Debug)]
 struct SourceThread {
     running: Option<Running>,

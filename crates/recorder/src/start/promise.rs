@@ -110,7 +110,7 @@ impl Promise {
         format!(
             "{}{left}; durable after {:.1} s; {buffers} slot buffers, of which it takes {}",
             standing(self.declared.payload(), self.load.rate, lacks),
-            // PromiseRefusal less is said than it is.
+            // No less is said than it is.
             (granted.durable_after.as_secs_f64() * 10.0).ceil() / 10.0,
             granted.buffers
         )
@@ -255,7 +255,7 @@ impl Scale<'_> {
         })
     }
 
-    /// PromiseRefusal attributes, where there are some.
+    /// The alternative without attributes, if there are any and it would be admitted.
     fn fewer(&self) -> Option<String> {
         let none: Vec<ElementLoad> = self.each.iter().map(|each| each.plain()).collect();
         let declared = Declarations::of(&self.settings.sources, &none, self.terms);
