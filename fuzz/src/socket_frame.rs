@@ -45,6 +45,7 @@ fn hold() -> HoldRequest {
         owner: "me".to_owned(),
         until: Timestamp::MAX,
         condition_hold: None,
+        order: None,
     }
 }
 
@@ -202,6 +203,7 @@ fn replies() -> Vec<Reply> {
         slots: 3,
         sequences: vec![(Sequence(3), Sequence(5))],
         condition_hold: None,
+        order: None,
     };
     let act = ActStatus {
         number: 9,

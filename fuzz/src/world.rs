@@ -1,6 +1,8 @@
 //! What the targets of the format share: a ring, its key, and small images made by the product's own writers.
 
-use holdfast_base::{Age, Epoch, HoldId, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_base::{
+    Age, Epoch, HoldId, LaneNo, OrderId, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp,
+};
 use holdfast_format::{
     Act, ActRecord, Builder, Cause, CellBuffer, CellsAt, Class, Classes, Codec, CommitHead, CommitWriter,
     ConditionHold, CopyRecord, Counters, Cursor, Entry, Flags, Gap, Geometry, HoldRecord, Key, Kind, Name,
@@ -35,6 +37,7 @@ pub(crate) fn geometry() -> Geometry {
 /// Its superblock.
 pub(crate) fn superblock() -> Superblock {
     Superblock {
+        version: Superblock::VERSION,
         generation: 3,
         ring: RING,
         group: RING,
@@ -178,6 +181,7 @@ fn hold() -> HoldRecord {
         reason: "a fault".to_owned(),
         owner: "me".to_owned(),
         condition_hold: None,
+        order: None,
     }
 }
 
@@ -194,7 +198,13 @@ fn hold_by_condition() -> HoldRecord {
         quota: 4,
         watermarks: vec![(StreamId(1), Ordinal(5)), (StreamId(2), Ordinal(0))],
     };
-    HoldRecord { id: HoldId(5), sequences: Vec::new(), condition_hold: Some(condition_hold), ..hold() }
+    HoldRecord {
+        id: HoldId(5),
+        sequences: Vec::new(),
+        condition_hold: Some(condition_hold),
+        order: Some(OrderId([9; 16])),
+        ..hold()
+    }
 }
 
 fn stream(entry: &Entry) -> StreamRecord {
@@ -283,7 +293,7 @@ fn fill(writer: &mut CommitWriter<'_>) {
     });
     writer.push(&Record::Hold(hold()));
     writer.push(&Record::Hold(hold_by_condition()));
-    writer.push(&Record::Release { hold: HoldId(3), at: Timestamp(NOW) });
+    writer.push(&Record::Release { hold: HoldId(3), at: Timestamp(NOW), order: Some(OrderId([7; 16])) });
     writer.push(&Record::BadSlot { slot: SlotNo(3) });
     writer.push(&Record::ClockStep {
         epoch: Epoch(2),

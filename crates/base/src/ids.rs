@@ -1,5 +1,6 @@
 //! Identifiers, each a type of its own so that a slot number can never be taken for a sequence.
 
+use crate::Timestamp;
 use std::fmt;
 
 macro_rules! id {
@@ -65,44 +66,78 @@ impl Epoch {
     }
 }
 
-/// A ring's UUID.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct RingId(pub [u8; 16]);
+macro_rules! uuid {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub [u8; 16]);
 
-impl fmt::Display for RingId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, byte) in self.0.iter().enumerate() {
-            if matches!(at, 4 | 6 | 8 | 10) {
-                f.write_str("-")?;
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write_uuid(&self.0, f)
             }
-            write!(f, "{byte:02x}")?;
         }
-        Ok(())
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({self})", stringify!($name))
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = crate::UnitError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let expected = "a UUID of 32 hexadecimal digits";
+                read_uuid(text).map(Self).ok_or_else(|| crate::UnitError::new($what, text, expected))
+            }
+        }
+    };
+}
+
+uuid! {
+    /// A ring's UUID.
+    RingId, "ring id"
+}
+uuid! {
+    /// UUID of a hold or release order, chosen by the client: a ring carries the same order out only once.
+    OrderId, "order id"
+}
+
+impl OrderId {
+    /// A UUID of version 7: the time in milliseconds, then random bits.
+    pub fn new(now: Timestamp, random: [u8; 10]) -> Self {
+        let mut id = [0; 16];
+        id[..6].copy_from_slice(&(now.0 / 1_000_000).to_be_bytes()[2..]);
+        id[6..].copy_from_slice(&random);
+        id[6] = id[6] & 0x0f | 0x70;
+        id[8] = id[8] & 0x3f | 0x80;
+        Self(id)
     }
 }
 
-impl fmt::Debug for RingId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RingId({self})")
+/// Writes a UUID as 32 hexadecimal digits in five groups.
+fn write_uuid(id: &[u8; 16], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (at, byte) in id.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            f.write_str("-")?;
+        }
+        write!(f, "{byte:02x}")?;
     }
+    Ok(())
 }
 
-impl std::str::FromStr for RingId {
-    type Err = crate::UnitError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = || crate::UnitError::new("ring id", text, "a UUID of 32 hexadecimal digits");
-        let digits: Vec<u8> = text.bytes().filter(|b| *b != b'-').collect();
-        if digits.len() != 32 {
-            return Err(wrong());
-        }
-        let mut id = [0u8; 16];
-        for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
-            let pair = std::str::from_utf8(pair).map_err(|_| wrong())?;
-            *byte = u8::from_str_radix(pair, 16).map_err(|_| wrong())?;
-        }
-        Ok(Self(id))
+/// Reads 32 hexadecimal digits, with any hyphens between them.
+fn read_uuid(text: &str) -> Option<[u8; 16]> {
+    let digits: Vec<u8> = text.bytes().filter(|b| *b != b'-').collect();
+    if digits.len() != 32 {
+        return None;
     }
+    let mut id = [0u8; 16];
+    for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(id)
 }
 
 #[cfg(test)]
@@ -116,5 +151,16 @@ mod tests {
         assert_eq!(id.to_string().parse::<RingId>(), Ok(id));
         assert!("3031".parse::<RingId>().is_err());
         assert!("zz313233-3435-3637-3839-616263646566".parse::<RingId>().is_err());
+    }
+
+    #[test]
+    fn order_ids_are_uuids_of_version_7_in_the_order_of_time() {
+        let id = OrderId::new(Timestamp(0x0123_4567_89ab * 1_000_000 + 5), [0xff; 10]);
+        assert_eq!(id.to_string(), "01234567-89ab-7fff-bfff-ffffffffffff");
+        assert_eq!(id.to_string().parse::<OrderId>(), Ok(id));
+        assert!(
+            OrderId::new(Timestamp(2_000_000_000), [0; 10])
+                > OrderId::new(Timestamp(1_000_000_000), [0xff; 10])
+        );
     }
 }

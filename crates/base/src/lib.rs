@@ -16,7 +16,7 @@ mod words;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use copy::{append, copy};
-pub use ids::{Age, Epoch, HoldId, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId};
+pub use ids::{Age, Epoch, HoldId, LaneNo, OrderId, Ordinal, RingId, Sequence, SlotNo, StreamId};
 pub use limits::*;
 pub use units::{ByteSize, Rate, Timestamp, UnitError};
 pub use words::{clean, counted, grouped, many, plural, typed};

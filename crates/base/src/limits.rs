@@ -49,3 +49,8 @@ pub const MAX_CONDITION: usize = 1024;
 /// journal, which has at most 1 MiB, together with as many streams as there can be, its reason, its owner, and what it
 /// looks for.
 pub const MAX_HOLD_RUNS: usize = 65_000;
+
+/// Release orders that a ring remembers, the newest ones: a repetition of one of them is answered as done. A client repeats an
+/// order within seconds or minutes after it has lost the answer. They take 40 bytes each of a snapshot; where slots are
+/// small, the ring remembers fewer, for they give way to what lasts.
+pub const MAX_RELEASES: usize = 256;

@@ -1,11 +1,12 @@
 //! Orders to a ring: given through its recorder where one runs, otherwise by taking the ring for one commit.
 
 use crate::notices::Notices;
+use crate::random;
 use crate::session::{link, refused};
 use crate::times;
 use holdfast_base::clean;
 use holdfast_base::failure::{Failure, Result};
-use holdfast_base::{Sequence, SystemClock};
+use holdfast_base::{Clock as _, OrderId, Sequence, SystemClock};
 use holdfast_media::{Access, Device, OpenError, RealDisk};
 use holdfast_protocol::client::Connection;
 use holdfast_protocol::wire::{DeviceState, DeviceStatus, MAX_RANGES, MAX_REQUEST, Request, Status};
@@ -26,6 +27,11 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub fn recorder(lane: &Path) -> Result<Option<Connection>> {
     let place = holdfast_protocol::locate(lane).map_err(|error| link(&error))?;
     holdfast_protocol::find_recorder(&place).map_err(|error| link(&error))
+}
+
+/// A new UUID for a hold or release order. A client that loses the answer repeats the order with the same UUID.
+pub fn new_id() -> Result<OrderId> {
+    Ok(OrderId::new(SystemClock::new().wall(), random::bytes()?))
 }
 
 /// Gives an order and waits until it is durable.

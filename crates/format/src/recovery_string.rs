@@ -74,6 +74,7 @@ impl Superblock {
         let name =
             std::str::from_utf8(get.take(len)?).map_err(|_| get.malformed("a name that is not UTF-8"))?;
         let block = Self {
+            version: Self::VERSION,
             generation: 1,
             ring,
             group,

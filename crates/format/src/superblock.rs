@@ -38,6 +38,8 @@ impl Codec {
 /// The head of a lane. `docs/format.md` draws it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Superblock {
+    /// Format version of the ring, up to [`Superblock::VERSION`]. Encoding always writes that one.
+    pub version: u32,
     /// Every rewrite adds 1; the valid copy with the highest wins.
     pub generation: u64,
     /// The ring.
@@ -73,6 +75,9 @@ pub struct Superblock {
 }
 
 impl Superblock {
+    /// Format version that is written. Version 2 adds the UUIDs of orders to the journal; version 1 is read.
+    pub const VERSION: u32 = 2;
+
     /// Where the copies are. Copies 0 and 1 are written and flushed before 2 and 3 are begun.
     pub const OFFSETS: [u64; 4] = [0, 256 << 10, 512 << 10, 768 << 10];
 
@@ -82,7 +87,12 @@ impl Superblock {
         let geometry = &self.geometry;
         let skipped = &geometry.skipped[..geometry.skipped.len().min(MAX_SKIPPED)];
         let mut put = Put::new(&mut block);
-        put.bytes(MAGIC).u32(1).u32(0).u64(self.generation).bytes(&self.ring.0).bytes(&self.group.0);
+        put.bytes(MAGIC)
+            .u32(Self::VERSION)
+            .u32(0)
+            .u64(self.generation)
+            .bytes(&self.ring.0)
+            .bytes(&self.group.0);
         put.bytes(&self.key.0).time(self.created).u64(geometry.lane_bytes).u64(geometry.slot_bytes);
         put.u32(geometry.slots).u16(self.lane.0).u16(self.lanes).u8(self.n).u8(self.k).u8(self.codec as u8);
         put.u8(u8::from(self.prefilled)).u32(self.reserve).u64(geometry.extent_offset(0));
@@ -109,7 +119,7 @@ impl Superblock {
         let mut get = Get::new(WHAT, bytes);
         get.magic(*MAGIC)?;
         let version = get.u32()?;
-        if version != 1 {
+        if !(1..=Self::VERSION).contains(&version) {
             return Err(FormatError::Version { structure: WHAT, version });
         }
         if Get::new(WHAT, bytes).seek(CRC_AT).u32()? != crc32c(&bytes[..CRC_AT]) {
@@ -154,6 +164,7 @@ impl Superblock {
             return Err(get.seek(128).malformed("journal and slots are not where the slot size puts them"));
         }
         let block = Self {
+            version,
             generation,
             ring,
             group,

@@ -8,7 +8,7 @@ use crate::ranges::{count, joined, within};
 use crate::replace::gets;
 use crate::snapshot::Item;
 use crate::state::Ring;
-use crate::{ExtendRequest, OrderId, Outcome, PlacedCopy, Refusal};
+use crate::{ExtendRequest, OrderTag, Outcome, PlacedCopy, Refusal};
 use holdfast_base::{HoldId, MAX_CONDITION, MAX_REASON, Ordinal, Sequence, SlotNo, StreamId};
 use holdfast_format::{ConditionHold, Cursor, HoldRecord};
 use std::collections::BTreeMap;
@@ -166,7 +166,7 @@ impl Ring {
     }
 
     /// What of these slots is on its way to the medium; the open one if it is among them, and how much of it there is.
-    fn on_the_way(
+    pub(crate) fn on_the_way(
         &self,
         ranges: &[(Sequence, Sequence)],
         open: Option<OpenBrief>,
@@ -205,7 +205,7 @@ impl Ring {
     /// answer at once.
     pub(crate) fn extend(
         &mut self,
-        id: OrderId,
+        id: OrderTag,
         request: ExtendRequest,
         open: Option<OpenBrief>,
     ) -> Result<Option<Outcome>, Refusal> {
@@ -311,6 +311,7 @@ mod tests {
             owner: "o".repeat(MAX_REASON),
             until: Timestamp::MAX,
             condition_hold: Some(condition_hold),
+            order: None,
         };
         assert_eq!(give(ring, Order::Hold(request)), Vec::new(), "it is answered when it is durable");
         ring.ledger.holds.last().unwrap().id
@@ -318,7 +319,7 @@ mod tests {
 
     fn give(ring: &mut Ring, order: Order) -> Vec<Action> {
         let mut out = Vec::new();
-        ring.order(OrderId(1), order, None, NOW, &mut out);
+        ring.order(OrderTag(1), order, None, NOW, &mut out);
         out
     }
 
@@ -327,7 +328,7 @@ mod tests {
     }
 
     fn refused(refusal: Refusal) -> Vec<Action> {
-        vec![Action::Reply(OrderId(1), Outcome::Refused(refusal))]
+        vec![Action::Reply(OrderTag(1), Outcome::Refused(refusal))]
     }
 
     // Promises 4 and 8.

@@ -53,6 +53,7 @@ pub(crate) fn default_reserve(slots: u32) -> u32 {
 /// Formats a lane. The order makes a crash harmless: a lane without a valid superblock is no ring.
 pub fn create(disk: &mut dyn Disk, new: NewRing, now: Timestamp) -> Result<Superblock, CreateError> {
     let superblock = Superblock {
+        version: Superblock::VERSION,
         generation: 1,
         ring: new.ring,
         group: new.ring,

@@ -24,7 +24,7 @@ use crate::scan::Scan;
 use crate::schedule::{Class, Schedule};
 use crate::state::Ring;
 use crate::table::State;
-use crate::{Order, OrderId, Outcome, Recovered};
+use crate::{Order, OrderTag, Outcome, Recovered};
 use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{CommitWriter, Counters, Cursor, Key, Superblock, restamp};
 use holdfast_media::{Buffer, Completion, Disk, DiskError, Fault, Op, Peek, PoolError, Request};
@@ -141,13 +141,13 @@ pub struct Driver<D: Disk> {
     queue: VecDeque<Request>,
     in_flight: usize,
     pub(crate) actions: Vec<Action>,
-    replies: VecDeque<(OrderId, Outcome)>,
+    replies: VecDeque<(OrderTag, Outcome)>,
     counts: DriverCounts,
     last_error: Option<String>,
     fewest_free: usize,
     backpressure: Backpressure,
     /// The growth that waits for the lane to be measured.
-    growing: Option<(OrderId, ByteSize)>,
+    growing: Option<(OrderTag, ByteSize)>,
     pub(crate) step: Option<PendingStep>,
     pub(crate) step_reply: Option<StepReply>,
     pub(crate) view: Option<BirdsEye>,
@@ -375,7 +375,7 @@ impl<D: Disk> Driver<D> {
     }
 
     /// Gives an order; its outcome comes through [`Driver::reply`].
-    pub fn order(&mut self, id: OrderId, order: Order, open: Option<OpenBrief>, now: Timestamp) {
+    pub fn order(&mut self, id: OrderTag, order: Order, open: Option<OpenBrief>, now: Timestamp) {
         if let Order::Grow(bytes) = &order {
             self.grow(id, *bytes);
             return;
@@ -385,7 +385,7 @@ impl<D: Disk> Driver<D> {
     }
 
     /// The next outcome of an order.
-    pub fn reply(&mut self) -> Option<(OrderId, Outcome)> {
+    pub fn reply(&mut self) -> Option<(OrderTag, Outcome)> {
         self.replies.pop_front()
     }
 

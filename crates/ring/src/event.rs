@@ -1,7 +1,7 @@
 //! Events and actions of the ring's state machine: its input and output as plain data.
 
 use crate::table::Bounds;
-use crate::{Order, OrderId, Outcome};
+use crate::{Order, OrderTag, Outcome};
 use holdfast_base::{Age, Sequence, SlotNo, Timestamp};
 use holdfast_format::{Cursor, Geometry};
 use holdfast_media::Fault;
@@ -61,7 +61,7 @@ pub enum Event {
     /// The superblocks that [`Action::Superblock`] asked for were written.
     SuperblockWritten(Result<(), Fault>),
     /// Somebody wants something.
-    Order(OrderId, Box<Order>, Option<OpenBrief>),
+    Order(OrderTag, Box<Order>, Option<OpenBrief>),
     /// What the header and summary of a slot say, read behind capture: `None` if they are damaged.
     Scanned {
         /// The slot.
@@ -92,7 +92,7 @@ pub enum Action {
     /// Write the superblocks anew with this geometry.
     Superblock(Geometry),
     /// An order has been carried out, durably, or was refused.
-    Reply(OrderId, Outcome),
+    Reply(OrderTag, Outcome),
 }
 
 /// Whether the device answers.

@@ -28,6 +28,7 @@ impl Ledger {
             slots: self.kept(hold, unwritten),
             sequences: hold.sequences.clone(),
             condition_hold: hold.condition_hold.clone(),
+            order: hold.order,
         }
     }
 

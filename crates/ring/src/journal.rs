@@ -1,7 +1,7 @@
 //! Write position and queue of the journal: two extents that alternate, each beginning with a snapshot.
 //! Positions and queues only; the contents are the ledger's.
 
-use crate::OrderId;
+use crate::OrderTag;
 use crate::snapshot::{Item, Walk};
 use holdfast_base::{BLOCK, Sequence, Timestamp};
 use holdfast_format::{Cursor, Geometry};
@@ -14,7 +14,7 @@ const QUEUE: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) item: Item,
-    pub(crate) order: Option<OrderId>,
+    pub(crate) order: Option<OrderTag>,
     /// The number of the step in the background that waits for it.
     pub(crate) step: Option<u64>,
     /// Whether it goes with the next commit that is due for something else.
@@ -142,7 +142,7 @@ impl Journal {
         }
     }
 
-    pub(crate) fn push(&mut self, item: Item, order: Option<OrderId>) {
+    pub(crate) fn push(&mut self, item: Item, order: Option<OrderTag>) {
         self.queue.push_back(Entry { order, ..Entry::new(item) });
     }
 

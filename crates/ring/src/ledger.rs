@@ -4,7 +4,7 @@
 //! Applying is idempotent, so that a snapshot taken over several commits may overlap what is recorded meanwhile.
 
 use crate::table::{State, Table};
-use holdfast_base::{Epoch, HoldId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_base::{Epoch, HoldId, MAX_RELEASES, OrderId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
     ActRecord, Geometry, HoldRecord, PurgeRecord, Record, SlotState, StreamRecord, TableEntry,
 };
@@ -20,6 +20,11 @@ const AUDIT_SHARE: u64 = 4;
 /// Acts that are kept, and the part of all control records that they may take. They give way to what must be kept.
 pub(crate) const MAX_ACTS: usize = 256;
 const ACT_SHARE: u64 = 8;
+
+/// Bytes of a remembered release in a snapshot, and the part of all control records that they may take: they give way to
+/// what must be kept.
+const RELEASE_BYTES: u64 = 40;
+const RELEASE_SHARE: u64 = 16;
 
 /// Bytes that a record takes beside its body, and its padding.
 const RECORD_COST: u64 = 16;
@@ -76,6 +81,14 @@ pub struct Preamble {
     pub bytes: Vec<u8>,
 }
 
+/// A release order that was carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KnownRelease {
+    pub(crate) hold: HoldId,
+    pub(crate) at: Timestamp,
+    pub(crate) order: OrderId,
+}
+
 /// All that the journal knows.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
@@ -89,6 +102,10 @@ pub(crate) struct Ledger {
     pub(crate) next_stream: StreamId,
     /// By number.
     pub(crate) holds: Vec<HoldRecord>,
+    /// The newest releases that had a UUID, the oldest first.
+    pub(crate) releases: Vec<KnownRelease>,
+    /// Releases that came before those, and were dropped: every one keeps its number while a snapshot is written.
+    pub(crate) dropped_releases: u64,
     pub(crate) streams: Vec<StreamRecord>,
     pub(crate) preambles: Vec<Preamble>,
     pub(crate) clock_steps: Vec<ClockStep>,
@@ -117,6 +134,8 @@ impl Ledger {
             next_hold: HoldId(1),
             next_stream: StreamId(1),
             holds: Vec::new(),
+            releases: Vec::new(),
+            dropped_releases: 0,
             streams: Vec::new(),
             preambles: Vec::new(),
             clock_steps: Vec::with_capacity(MAX_CLOCK_STEPS),
@@ -155,10 +174,14 @@ impl Ledger {
 
     /// Bytes that the control records take in a snapshot, the table aside.
     pub(crate) fn control_bytes(&self) -> u64 {
-        self.lasting_bytes() + self.acts.iter().map(act_bytes).sum::<u64>()
+        self.lasting_bytes() + self.release_bytes() + self.acts.iter().map(act_bytes).sum::<u64>()
     }
 
-    /// The same without those that give way to others: the acts.
+    fn release_bytes(&self) -> u64 {
+        self.releases.len() as u64 * RELEASE_BYTES
+    }
+
+    /// The same without those that give way to others: acts and remembered releases.
     pub(crate) fn lasting_bytes(&self) -> u64 {
         let text = |s: &str| s.len() as u64 + 2;
         let holds = self.holds.iter().map(|h| {
@@ -168,6 +191,7 @@ impl Ledger {
                 + text(&h.reason)
                 + text(&h.owner)
                 + h.condition_hold.as_ref().map_or(0, |condition_hold| condition_hold.bytes() as u64)
+                + h.order.map_or(0, |order| order.0.len() as u64 + 1)
         });
         let streams = self
             .streams
@@ -226,10 +250,36 @@ impl Ledger {
         self.last_act
     }
 
-    /// Lets the oldest acts go where there are too many, or no room for them beside what lasts.
+    /// The hold that an order with this UUID has given, if it stands.
+    pub(crate) fn hold_of(&self, order: OrderId) -> Option<&HoldRecord> {
+        self.holds.iter().find(|hold| hold.order == Some(order))
+    }
+
+    /// The release that an order with this UUID has carried out, if it is remembered.
+    pub(crate) fn release_of(&self, order: OrderId) -> Option<KnownRelease> {
+        self.releases.iter().rev().find(|release| release.order == order).copied()
+    }
+
+    /// Remembers a release, once.
+    pub(crate) fn note_release(&mut self, hold: HoldId, at: Timestamp, order: OrderId) {
+        if self.release_of(order).is_none() {
+            self.drop_releases((self.releases.len() + 1).saturating_sub(MAX_RELEASES));
+            self.releases.push(KnownRelease { hold, at, order });
+        }
+    }
+
+    fn drop_releases(&mut self, count: usize) {
+        self.releases.drain(..count);
+        self.dropped_releases += count as u64;
+    }
+
+    /// Lets the oldest releases and acts go where there are too many, or no room for them beside what lasts.
     pub(crate) fn make_room(&mut self) {
         let budget = self.geometry.control_budget();
-        let room = budget.saturating_sub(self.lasting_bytes()).min(budget / ACT_SHARE);
+        let left = budget.saturating_sub(self.lasting_bytes());
+        let most = (left.min(budget / RELEASE_SHARE) / RELEASE_BYTES) as usize;
+        self.drop_releases(self.releases.len().saturating_sub(most));
+        let room = (left - self.release_bytes()).min(budget / ACT_SHARE);
         let mut bytes: u64 = self.acts.iter().map(act_bytes).sum();
         let mut gone = 0;
         while bytes > room || self.acts.len() - gone > MAX_ACTS {
@@ -300,7 +350,12 @@ impl Ledger {
                 }
                 self.next_hold = self.next_hold.max(HoldId(hold.id.0 + 1));
             }
-            Record::Release { hold, .. } => self.holds.retain(|h| h.id != *hold),
+            Record::Release { hold, at, order } => {
+                self.holds.retain(|h| h.id != *hold);
+                if let Some(order) = order {
+                    self.note_release(*hold, *at, *order);
+                }
+            }
             Record::BadSlot { slot } => {
                 if slot.0 < self.table.len() {
                     *self.table.get_mut(*slot) =

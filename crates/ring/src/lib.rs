@@ -75,7 +75,7 @@ pub use ledger::{ClockStep, EpochStart, Preamble};
 pub use min_size::{TooSmallToHold, too_small_to_hold};
 pub use offline_order::{OfflineOrderError, order_offline};
 pub use order::{
-    DistilRequest, ExportRequest, ExtendRequest, HoldRequest, Order, OrderId, Original, Outcome,
+    DistilRequest, ExportRequest, ExtendRequest, HoldRequest, Order, OrderTag, Original, Outcome,
     PurgeRequest, Range, Refusal, ReleaseRequest,
 };
 pub use rates::{Excess, Piece, RateVerdict, Rates, Spare};

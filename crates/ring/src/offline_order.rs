@@ -3,7 +3,7 @@
 use crate::driver::Driver;
 use crate::event::Config;
 use crate::job_step::JobStep;
-use crate::{ExtendRequest, JobError, Order, OrderId, Outcome, RecoverError, Work, recover};
+use crate::{ExtendRequest, JobError, Order, OrderTag, Outcome, RecoverError, Work, recover};
 use holdfast_base::Clock;
 use holdfast_format::Cursor;
 use holdfast_media::{Disk, PoolError};
@@ -78,7 +78,7 @@ pub fn order_offline<D: Disk>(
             Order::Extend(extend) => Order::Extend(ExtendRequest { durable: true, ..extend }),
             order => order,
         };
-        driver.order(OrderId(1), order, None, clock.now());
+        driver.order(OrderTag(1), order, None, clock.now());
         let mut outcome = None;
         until(&mut driver, &mut |d| {
             outcome = outcome.take().or(d.reply());

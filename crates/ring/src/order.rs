@@ -1,11 +1,11 @@
 //! Orders to a ring and their outcomes. Plain data; the `protocol` crate has their wire form.
 
-use holdfast_base::{ByteSize, HoldId, Ordinal, Sequence, StreamId, Timestamp};
+use holdfast_base::{ByteSize, HoldId, OrderId, Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_format::ConditionHold;
 
-/// A caller's number for an order, returned with its outcome.
+/// Tag of an order in a driver's queue, returned with its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct OrderId(pub u64);
+pub struct OrderTag(pub u64);
 
 /// Which elements: all conditions must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +48,9 @@ pub struct HoldRequest {
     /// What it looks for, if it is one by condition: it begins with the sequences that were found, be it none, and grows by
     /// [`Order::Extend`].
     pub condition_hold: Option<ConditionHold>,
+    /// UUID of the order. While a hold with this UUID stands, the order is answered with that hold. `None`: the order is not
+    /// recognised when it is repeated.
+    pub order: Option<OrderId>,
 }
 
 /// What else was found for a hold by condition.
@@ -88,12 +91,15 @@ pub struct ReleaseRequest {
     pub reason: String,
     /// Who.
     pub owner: String,
+    /// UUID of the order. A ring that has carried it out answers it as done. `None`: the order is not recognised when it is
+    /// repeated.
+    pub order: Option<OrderId>,
 }
 
 impl From<HoldId> for ReleaseRequest {
-    /// By nobody in particular.
+    /// A release without reason, owner and UUID.
     fn from(hold: HoldId) -> Self {
-        Self { hold, reason: String::new(), owner: String::new() }
+        Self { hold, reason: String::new(), owner: String::new(), order: None }
     }
 }
 
@@ -163,7 +169,8 @@ pub enum Outcome {
         slots: u32,
         /// Their bytes on the medium.
         bytes: ByteSize,
-        /// If the range began before the oldest data that is left: the arrival time of that oldest data.
+        /// If the range began before the oldest data that is left: the arrival time of that oldest data. `None` in the answer
+        /// to a repeated order.
         expired_before: Option<Timestamp>,
     },
     /// The hold keeps what was found.
@@ -179,7 +186,7 @@ pub enum Outcome {
     },
     /// The hold is no more.
     Released {
-        /// Slots that nothing holds any longer.
+        /// Slots that nothing holds any longer; 0 in the answer to a repeated order.
         slots: u32,
     },
     /// The range is destroyed.

@@ -10,15 +10,17 @@ use crate::ranges::{joined, within};
 use crate::snapshot::Item;
 use crate::state::{Growing, Ring};
 use crate::table::{Bounds, State};
-use crate::{ExportRequest, HoldRequest, Order, OrderId, Outcome, Refusal, ReleaseRequest};
-use holdfast_base::{Age, ByteSize, HoldId, MAX_HOLD_RUNS, MAX_REASON, Sequence, StreamId, Timestamp};
+use crate::{ExportRequest, HoldRequest, Order, OrderTag, Outcome, Refusal, ReleaseRequest};
+use holdfast_base::{
+    Age, ByteSize, HoldId, MAX_HOLD_RUNS, MAX_REASON, OrderId, Sequence, StreamId, Timestamp,
+};
 use holdfast_format::{Act, ActRecord, Cursor, Geometry, HoldRecord};
 use holdfast_media::Fault;
 
 /// An order whose record is durable, or not yet, and the data it waits for.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
-    order: OrderId,
+    order: OrderTag,
     outcome: Outcome,
     recorded: bool,
     /// Sequences that must be on the medium.
@@ -30,7 +32,7 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// For an order whose record is queued.
     pub(crate) fn new(
-        order: OrderId,
+        order: OrderTag,
         outcome: Outcome,
         sequences: Vec<Sequence>,
         open: Option<(Sequence, Cursor)>,
@@ -133,12 +135,17 @@ impl Ring {
 
     pub(crate) fn order(
         &mut self,
-        id: OrderId,
+        id: OrderTag,
         order: Order,
         open: Option<OpenBrief>,
         now: Timestamp,
         out: &mut Vec<Action>,
     ) {
+        if let Order::Hold(request) = &order
+            && self.repeats_hold(id, request, open)
+        {
+            return;
+        }
         let needs_bounds = matches!(&order, Order::Hold(hold) if hold.sequences.is_none());
         if needs_bounds && self.unscanned > 0 {
             self.deferred.push((id, order, open));
@@ -156,6 +163,19 @@ impl Ring {
         };
         let at_once = taken.unwrap_or_else(|refusal| Some(Outcome::Refused(refusal)));
         out.extend(at_once.map(|outcome| Action::Reply(id, outcome)));
+    }
+
+    /// Answers a hold order whose hold stands already, once that and its data are durable; false for any other order.
+    fn repeats_hold(&mut self, id: OrderTag, request: &HoldRequest, open: Option<OpenBrief>) -> bool {
+        let Some(hold) = request.order.and_then(|order| self.ledger.hold_of(order)) else { return false };
+        let slots = self.ledger.kept(hold, self.unwritten());
+        let bytes = ByteSize(u64::from(slots) * self.ledger.geometry.slot_bytes);
+        let outcome = Outcome::Held { id: hold.id, slots, bytes, expired_before: None };
+        let (number, (moving, open)) = (hold.id, self.on_the_way(&hold.sequences, open));
+        self.want_flush(open.is_some());
+        self.waiting.push(Waiting::new(id, outcome, moving, open));
+        self.journal.push(Item::Hold(number), Some(id));
+        true
     }
 
     /// Whether such a hold can be given now, whatever it takes.
@@ -183,7 +203,7 @@ impl Ring {
 
     fn hold(
         &mut self,
-        id: OrderId,
+        id: OrderTag,
         mut request: HoldRequest,
         open: Option<OpenBrief>,
         now: Timestamp,
@@ -250,6 +270,7 @@ impl Ring {
             reason: request.reason,
             owner: request.owner,
             condition_hold,
+            order: request.order.filter(|order| *order != OrderId::default()),
         };
         let hold = record.id;
         let act = ActRecord { slots, ..act_on(&record, Act::Hold, now) };
@@ -290,8 +311,15 @@ impl Ring {
             .chain(open.map(|open| (Age(open.sequence.0), open.bounds)))
     }
 
-    fn release(&mut self, id: OrderId, request: ReleaseRequest, now: Timestamp) -> Result<(), Refusal> {
-        let ReleaseRequest { hold, reason, owner } = request;
+    fn release(&mut self, id: OrderTag, request: ReleaseRequest, now: Timestamp) -> Result<(), Refusal> {
+        let ReleaseRequest { hold, reason, owner, order } = request;
+        let order = order.filter(|order| *order != OrderId::default());
+        if let Some(known) = order.and_then(|order| self.ledger.release_of(order)) {
+            // Recorded once more, so that the answer waits until the first record is durable.
+            self.journal.push(Item::Release(known.hold, known.at, order), Some(id));
+            self.waiting.push(Waiting::new(id, Outcome::Released { slots: 0 }, Vec::new(), None));
+            return Ok(());
+        }
         check_texts(&reason, &owner)?;
         let Some(at) = self.ledger.holds.iter().position(|h| h.id == hold) else {
             return Err(Refusal::NoSuchHold(hold));
@@ -299,7 +327,11 @@ impl Ring {
         let released = self.ledger.holds.remove(at);
         self.put_on_record(ActRecord { reason, owner, ..act_on(&released, Act::Release, now) });
         self.releasing.push(released);
-        self.journal.push(Item::Release(hold, now), Some(id));
+        if let Some(order) = order {
+            self.ledger.note_release(hold, now, order);
+            self.ledger.make_room();
+        }
+        self.journal.push(Item::Release(hold, now, order), Some(id));
         self.waiting.push(Waiting::new(id, Outcome::Released { slots: 0 }, Vec::new(), None));
         Ok(())
     }
@@ -310,12 +342,12 @@ impl Ring {
             let hold = self.ledger.holds.remove(at);
             let nobody = ActRecord { owner: String::new(), ..act_on(&hold, Act::End, now) };
             self.put_on_record(nobody);
-            self.journal.push(Item::Release(hold.id, now), None);
+            self.journal.push(Item::Release(hold.id, now, None), None);
             self.releasing.push(hold);
         }
     }
 
-    fn export(&mut self, id: OrderId, request: ExportRequest, now: Timestamp) -> Result<(), Refusal> {
+    fn export(&mut self, id: OrderTag, request: ExportRequest, now: Timestamp) -> Result<(), Refusal> {
         let ExportRequest { streams, range, reason, owner } = request;
         check_texts(&reason, &owner)?;
         let number = self.ledger.note_act(ActRecord {
@@ -360,7 +392,7 @@ impl Ring {
         Ok(grown)
     }
 
-    fn grow(&mut self, id: OrderId, bytes: ByteSize) -> Result<(), Refusal> {
+    fn grow(&mut self, id: OrderTag, bytes: ByteSize) -> Result<(), Refusal> {
         let grown = self.grown(bytes)?;
         self.ledger.geometry = grown.clone();
         self.growing = Some(Growing { order: Some(id), geometry: grown, retry: false });
@@ -398,7 +430,7 @@ impl Ring {
     pub(crate) fn recorded(&mut self, entry: &Entry, out: &mut Vec<Action>) {
         self.note_recorded(entry);
         match &entry.item {
-            Item::Release(hold, _) => {
+            Item::Release(hold, ..) => {
                 let freed = self.count_ended_hold(*hold);
                 if let Some(waiting) = self.waiting.iter_mut().find(|w| Some(w.order) == entry.order) {
                     waiting.outcome = Outcome::Released { slots: freed };
@@ -494,9 +526,10 @@ pub(crate) mod tests {
             owner: "o".repeat(MAX_REASON),
             until: Timestamp::MAX,
             condition_hold: None,
+            order: None,
         };
         let mut out = Vec::new();
-        ring.order(OrderId(1), Order::Hold(request), None, NOW, &mut out);
+        ring.order(OrderTag(1), Order::Hold(request), None, NOW, &mut out);
         out
     }
 
@@ -526,7 +559,7 @@ pub(crate) mod tests {
         let mut ring = alternating(MAX_HOLD_RUNS + 1);
         let (runs, most) = (MAX_HOLD_RUNS as u64 + 1, MAX_HOLD_RUNS as u64);
         let refused = Outcome::Refused(Refusal::Scattered { runs, most });
-        assert_eq!(order(&mut ring), [Action::Reply(OrderId(1), refused)]);
+        assert_eq!(order(&mut ring), [Action::Reply(OrderTag(1), refused)]);
         assert!(ring.ledger.holds.is_empty() && ring.waiting.is_empty());
         assert_eq!(ring.ledger.table.counts().held, 0);
     }

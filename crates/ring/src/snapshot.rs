@@ -2,8 +2,8 @@
 //! by part over several commits. It copies and allocates nothing: items name what the ledger holds.
 
 use crate::PlacedCopy;
-use crate::ledger::{ClockStep, Ledger};
-use holdfast_base::{HoldId, Sequence, SlotNo, StreamId, Timestamp};
+use crate::ledger::{ClockStep, KnownRelease, Ledger};
+use holdfast_base::{HoldId, OrderId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{CommitWriter, CopyRecord, Record};
 
 /// Bytes that a record of the slot table takes beside its entries, and one entry.
@@ -24,7 +24,7 @@ pub(crate) enum Item {
         offset: u32,
     },
     Hold(HoldId),
-    Release(HoldId, Timestamp),
+    Release(HoldId, Timestamp, Option<OrderId>),
     Bad(SlotNo),
     ClockStep(ClockStep),
     /// The audit of the purge that began then.
@@ -81,14 +81,18 @@ pub(crate) enum Walk {
     Holds {
         after: HoldId,
     },
-    /// By number, as the oldest may be dropped.
+    /// Releases by number, as the oldest may be dropped.
+    Releases {
+        number: u64,
+    },
+    /// Clock steps by number, too: the oldest may be dropped.
     ClockSteps {
         number: u64,
     },
     Purges {
         number: u64,
     },
-    /// By number, too.
+    /// Acts by number, too: the oldest may be dropped.
     Acts {
         number: u32,
     },
@@ -111,7 +115,9 @@ impl Ledger {
                 // It has ended before it was recorded; its number is not given again.
                 None => self.emit_next(writer),
             },
-            Item::Release(hold, at) => writer.push(&Record::Release { hold: *hold, at: *at }),
+            Item::Release(hold, at, order) => {
+                writer.push(&Record::Release { hold: *hold, at: *at, order: *order })
+            }
             Item::Bad(slot) => writer.push(&Record::BadSlot { slot: *slot }),
             Item::ClockStep(step) => emit_clock_step(step, writer),
             Item::Purged(at) => {
@@ -153,7 +159,16 @@ impl Ledger {
             Walk::Preambles { at, offset } => {
                 (self.emit_preambles(at, offset, writer), Walk::Holds { after: HoldId(0) })
             }
-            Walk::Holds { after } => (self.emit_holds(after, writer), Walk::ClockSteps { number: 0 }),
+            Walk::Holds { after } => (self.emit_holds(after, writer), Walk::Releases { number: 0 }),
+            Walk::Releases { number } => {
+                let mut at = number.saturating_sub(self.dropped_releases) as usize;
+                let done = each(&self.releases, &mut at, |release| {
+                    let KnownRelease { hold, at, order } = *release;
+                    writer.push(&Record::Release { hold, at, order: Some(order) })
+                });
+                *number = self.dropped_releases + at as u64;
+                (done, Walk::ClockSteps { number: 0 })
+            }
             Walk::ClockSteps { number } => {
                 let mut at = number.saturating_sub(self.dropped_steps) as usize;
                 let done = each(&self.clock_steps, &mut at, |step| emit_clock_step(step, writer));
@@ -347,11 +362,19 @@ mod tests {
                 ledger.next_hold = HoldId(id.0 + 1);
                 let reason = "r".repeat(usize::from(*length) * 4);
                 let condition_hold = (length % 2 == 0).then(ConditionHold::default);
-                ledger.holds.push(HoldRecord { id, reason, condition_hold, ..HoldRecord::default() });
+                let order = (length % 3 > 0).then_some(OrderId([tick as u8; 16]));
+                ledger.holds.push(HoldRecord { id, reason, condition_hold, order, ..HoldRecord::default() });
                 vec![Item::Hold(id)]
             }
-            Change::Release(which) => at(*which, ledger.holds.len())
-                .map_or(Vec::new(), |at| vec![Item::Release(ledger.holds.remove(at).id, Timestamp(tick))]),
+            Change::Release(which) => at(*which, ledger.holds.len()).map_or(Vec::new(), |at| {
+                let (hold, now) = (ledger.holds.remove(at).id, Timestamp(tick));
+                let order = (which % 3 > 0).then_some(OrderId([tick as u8; 16]));
+                if let Some(order) = order {
+                    ledger.note_release(hold, now, order);
+                    ledger.make_room();
+                }
+                vec![Item::Release(hold, now, order)]
+            }),
             Change::Extend(which) => at(*which, ledger.holds.len()).map_or(Vec::new(), |at| {
                 ledger.holds[at].sequences.push((Sequence(tick as u64), Sequence(tick as u64)));
                 if let Some(condition_hold) = &mut ledger.holds[at].condition_hold {
@@ -440,6 +463,7 @@ mod tests {
                 }
             }
             prop_assert_eq!(copy.holds, ledger.holds);
+            prop_assert!(ledger.releases.iter().all(|release| copy.releases.contains(release)));
             prop_assert_eq!(copy.streams, ledger.streams);
             prop_assert_eq!(copy.preambles, ledger.preambles);
             prop_assert_eq!(copy.clock_steps, ledger.clock_steps);

@@ -16,7 +16,7 @@ use crate::pins::Pins;
 use crate::runway::Names;
 use crate::snapshot::Item;
 use crate::table::{Bounds, Slot, State};
-use crate::{Order, OrderId, Recovered};
+use crate::{Order, OrderTag, Recovered};
 use holdfast_base::{Epoch, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Cause, Counters, Cursor, Geometry, HoldRecord, Superblock};
 use holdfast_media::Fault;
@@ -63,7 +63,7 @@ pub struct Ring {
     /// Orders that are recorded and wait for data to reach the medium.
     pub(crate) waiting: Vec<Waiting>,
     /// Orders that wait until all slots have been looked at.
-    pub(crate) deferred: Vec<(OrderId, Order, Option<OpenBrief>)>,
+    pub(crate) deferred: Vec<(OrderTag, Order, Option<OpenBrief>)>,
     pub(crate) flush_wanted: bool,
     pub(crate) device: DeviceState,
     pub(crate) retry_at: Timestamp,
@@ -132,7 +132,7 @@ pub(crate) struct Pledge {
 /// A growth under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Growing {
-    pub(crate) order: Option<OrderId>,
+    pub(crate) order: Option<OrderTag>,
     pub(crate) geometry: Geometry,
     /// The superblocks could not be written: again when the device answers.
     pub(crate) retry: bool,
@@ -155,7 +155,8 @@ impl Ring {
     pub fn start(recovered: Recovered, config: Config, now: Timestamp, wall: Timestamp) -> Self {
         let Recovered { superblock, ledger, runway, journal, .. } = recovered;
         let clean = !ledger.unclean;
-        let grown = ledger.geometry.slots > superblock.geometry.slots;
+        let outdated = superblock.version < Superblock::VERSION;
+        let rewrite = outdated || ledger.geometry.slots > superblock.geometry.slots;
         let epoch = EpochStart { epoch: ledger.epoch.epoch.next(), arrival: now, wall, clean };
         let reserved = ledger.next;
         let unscanned = ledger.table.iter().filter(|(_, s)| !s.known).count() as u32;
@@ -186,8 +187,9 @@ impl Ring {
             ticked: now,
             worst_write: Duration::ZERO,
             pending: Duration::ZERO,
-            // The journal knows the geometry before the superblocks do: a crash may have come between.
-            growing: grown.then(|| Growing { order: None, geometry: ledger.geometry.clone(), retry: true }),
+            // The journal knows the geometry before the superblocks do: a crash may have come between. And a ring of an older
+            // format version is written on in the newest one.
+            growing: rewrite.then(|| Growing { order: None, geometry: ledger.geometry.clone(), retry: true }),
             releasing: Vec::new(),
             unwritten_refcounts: UnwrittenRefcounts::with_capacity(config.buffers as usize + 4),
             promises: ledger

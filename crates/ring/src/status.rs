@@ -1,6 +1,6 @@
 //! Status of a ring: plain data for `status`, `slots`, `streams` and metrics.
 
-use holdfast_base::{Age, ByteSize, Epoch, HoldId, RingId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_base::{Age, ByteSize, Epoch, HoldId, OrderId, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{ConditionHold, Counters, StreamKind};
 
 /// The state of a slot, as it is shown.
@@ -159,6 +159,8 @@ pub struct HoldStatus {
     pub sequences: Vec<(Sequence, Sequence)>,
     /// What it looks for, if it is one by condition.
     pub condition_hold: Option<ConditionHold>,
+    /// UUID of the order that gave it, if it had one.
+    pub order: Option<OrderId>,
 }
 
 /// What was done with data.

@@ -78,6 +78,8 @@ pub enum Op {
     },
     /// A hold is released: the n-th of those there are.
     Release(u8),
+    /// A client gives the n-th of its latest orders again, as if it had lost the answer.
+    Repeat(u8),
     /// The n-th of the visible slots is read through the driver.
     Read(u8),
     /// A client pins slots, in the place of what it pinned before.
@@ -274,6 +276,12 @@ pub fn ops(seed: u64, diet: Diet, count: usize) -> Vec<Op> {
     while all.len() < count {
         // What was acknowledged a moment ago is durable; what was only taken may be.
         let acknowledged = matches!(all.last(), Some(Op::Extend { wait: true, .. }));
+        // A client that has lost its answer repeats the order.
+        let lost = matches!(all.last(), Some(Op::Crash { .. } | Op::CrashTwice { .. }));
+        if lost && seed.below(2) == 0 {
+            all.push(Op::Repeat(7));
+            continue;
+        }
         let at_once = acknowledged && diet != Diet::Calm && seed.below(2) == 0;
         all.push(if at_once { Op::Crash { after: 0, draw: seed.bits() } } else { op(seed, diet) });
     }
@@ -305,6 +313,7 @@ fn op(seed: &mut Seed, diet: Diet) -> Op {
         61..=67 => hold(seed),
         68..=71 => find(seed),
         72..=78 => extend(seed),
+        87 | 88 if diet != Diet::Calm => Op::Repeat(seed.below(8) as u8),
         79..=88 => Op::Release(seed.below(8) as u8),
         89..=92 => Op::Read(seed.below(64) as u8),
         93..=95 => Op::Restart,

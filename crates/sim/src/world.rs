@@ -136,6 +136,7 @@ pub struct World {
     sources: Vec<WorldStream>,
     asked: BTreeMap<u64, Asked>,
     orders: u64,
+    given: Vec<orders::Given>,
     runs: u64,
     power: Power,
     disk_start: Timestamp,
@@ -159,6 +160,8 @@ pub struct World {
     pub taken: u64,
     /// Such orders that were refused because its quota was spent.
     pub spent: u64,
+    /// Orders that were given again and answered with what had come of them.
+    pub repeated: u64,
     /// Slots that stayed though younger ones expired, because they were pinned.
     pub passed_over: u64,
     /// Purges that destroyed something and came to their end.
@@ -197,6 +200,7 @@ impl World {
             sources: Vec::new(),
             asked: BTreeMap::new(),
             orders: 0,
+            given: Vec::new(),
             runs: 0,
             power: Power::On,
             disk_start: clock.now(),
@@ -211,6 +215,7 @@ impl World {
             extended: 0,
             taken: 0,
             spent: 0,
+            repeated: 0,
             passed_over: 0,
             purged: 0,
             torn: 0,
@@ -267,6 +272,7 @@ impl World {
                 self.extend(*which, *stream, (*back, *count), *wait, *durable)?;
             }
             Op::Release(n) => self.release(*n)?,
+            Op::Repeat(n) => self.repeat(*n)?,
             Op::Read(n) => self.read(*n)?,
             Op::Pin { client, skip, count } => {
                 self.pin((*client).into(), (*skip).into(), (*count).into())?;

@@ -115,6 +115,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         owner,
         until,
         condition_hold: None,
+        order: Some(orders::new_id()?),
     });
     let outcome = orders::give(&path, &order, &notices()).map_err(|failure| match failure.number() {
         3 if from > now => ahead(from).at_path(&path),

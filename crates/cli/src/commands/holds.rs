@@ -43,6 +43,7 @@ struct Row<'a> {
     slots: u32,
     bytes: u64,
     sequences: Vec<[u64; 2]>,
+    order: Option<String>,
     finding: Option<FindingShown<'a>>,
 }
 
@@ -131,6 +132,7 @@ impl<'a> Row<'a> {
             slots: hold.slots,
             bytes: u64::from(hold.slots) * slot.0,
             sequences: hold.sequences.iter().map(|(first, last)| [first.0, last.0]).collect(),
+            order: hold.order.map(|order| order.to_string()),
             finding: hold
                 .condition_hold
                 .as_ref()
@@ -217,7 +219,7 @@ fn table(holds: &[HoldStatus], streams: &[StreamStatus], slot: ByteSize) -> Tabl
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdfast_base::{HoldId, Ordinal, Sequence, StreamId};
+    use holdfast_base::{HoldId, OrderId, Ordinal, Sequence, StreamId};
     use holdfast_ring::Range;
     use holdfast_sim::samples as sample;
 
@@ -235,6 +237,7 @@ mod tests {
             slots: 3,
             sequences: vec![(Sequence(3), Sequence(5))],
             condition_hold,
+            order: Some(OrderId([0x42; 16])),
         }
     }
 
@@ -288,6 +291,7 @@ mod tests {
             "evaluated": [{"stream": "eth0", "ordinal": 77}, {"stream": "adc", "ordinal": 0}],
         });
         assert_eq!(shown["finding"], wanted);
+        assert_eq!(shown["order"], "42424242-4242-4242-4242-424242424242");
         let plain = serde_json::to_value(Row::new(&hold(None), &streams, ByteSize::mib(1))).unwrap();
         assert_eq!(plain["finding"], serde_json::Value::Null);
     }

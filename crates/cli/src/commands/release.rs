@@ -36,7 +36,8 @@ struct Shown {
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (hold, by) = (HoldId(args.id), args.because.attribution());
-    let order = ReleaseRequest { hold, reason: by.reason(), owner: by.owner() };
+    let order = Some(orders::new_id()?);
+    let order = ReleaseRequest { hold, reason: by.reason(), owner: by.owner(), order };
     let outcome = orders::give(&args.ring.path()?, &Order::Release(order), &notices())?;
     let Outcome::Released { slots } = outcome else { return Err(orders::unexpected(&outcome)) };
     if out.is_json() {

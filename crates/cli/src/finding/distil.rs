@@ -165,6 +165,7 @@ mod tests {
             slots: 0,
             sequences,
             condition_hold: None,
+            order: None,
         }
     }
 

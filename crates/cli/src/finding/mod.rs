@@ -97,6 +97,7 @@ pub(crate) fn run(path: &Path, args: &FindArgs, asked: Asked, out: &mut Out) -> 
         owner: asked.owner,
         until: asked.until,
         condition_hold: None,
+        order: Some(orders::new_id()?),
     };
     let (id, slots, bytes) = loop {
         order.sequences = Some(orders::gathered(fit.wanted.clone()));

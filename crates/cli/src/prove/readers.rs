@@ -229,6 +229,7 @@ impl Reader {
             owner: "holdfast prove".to_owned(),
             until: Timestamp::MAX,
             condition_hold: None,
+            order: None,
         });
         match orders::give(ring, &order, &notices()) {
             Ok(Outcome::Held { .. }) => *held = Some(Selection { range, ..Selection::ALL }),

@@ -209,6 +209,7 @@ fn a_hold_by_condition_is_listed_with_what_it_looks_for() {
         reason: "to see".to_owned(),
         owner: "me".to_owned(),
         until: Timestamp::MAX,
+        order: None,
         condition_hold: Some(ConditionHold {
             condition: "len > 9".to_owned(),
             after: 30_000_000_000,
@@ -271,6 +272,7 @@ fn a_hold_whose_time_has_come_is_shown_no_longer() {
         owner: "me".to_owned(),
         until: Timestamp(2),
         condition_hold: None,
+        order: None,
     };
     // A day that is long over.
     let clock = ManualClock::new(Timestamp(1));

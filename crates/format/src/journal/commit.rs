@@ -3,7 +3,7 @@
 use super::{ConditionHold, Record};
 use crate::bytes::{Get, Put, blocks};
 use crate::{FormatError, Key, Superblock, crc32c};
-use holdfast_base::{BLOCK, Epoch, MAX_HOLD_RUNS, MAX_REASON, MAX_STREAMS, RingId};
+use holdfast_base::{BLOCK, Epoch, MAX_HOLD_RUNS, MAX_REASON, MAX_STREAMS, OrderId, RingId};
 
 const MAGIC: &[u8; 8] = b"HFJRNL01";
 const WHAT: &str = "commit";
@@ -15,8 +15,7 @@ const RECORD_HEAD: usize = 8;
 /// Most bytes of a commit, padding included; less for slots that are smaller than it.
 pub const MAX_COMMIT: usize = 1 << 20;
 
-// The largest hold fits into a commit of its own: its fixed fields, its streams, its runs, its reason and its owner, and
-// what it looks for.
+// The largest hold fits into a commit of its own: fixed fields, streams, runs, reason, owner, condition and order.
 const _: () = assert!(
     HEAD_BYTES
         + RECORD_HEAD
@@ -25,6 +24,7 @@ const _: () = assert!(
         + 16 * MAX_HOLD_RUNS
         + 2 * (2 + MAX_REASON)
         + ConditionHold::MOST
+        + size_of::<OrderId>()
         + 7
         <= MAX_COMMIT
 );

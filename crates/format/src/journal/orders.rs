@@ -4,7 +4,7 @@ use super::ConditionHold;
 use crate::FormatError;
 use crate::bytes::{Get, Put};
 use crate::slot::{Counters, StreamKind};
-use holdfast_base::{HoldId, Ordinal, Sequence, StreamId, Timestamp};
+use holdfast_base::{HoldId, OrderId, Ordinal, Sequence, StreamId, Timestamp};
 
 /// What the ring knows of a stream.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -109,14 +109,19 @@ pub struct HoldRecord {
     pub reason: String,
     /// Who.
     pub owner: String,
-    /// What it looks for, if it is one by condition.
+    /// Its condition, if it is a hold by condition.
     pub condition_hold: Option<ConditionHold>,
+    /// UUID of the order that gave it; holds of format version 1 have none.
+    pub order: Option<OrderId>,
 }
 
 impl HoldRecord {
-    /// Bytes of what it looks for in its record, which has none where it looks for nothing.
-    pub(super) fn condition_hold_bytes(&self) -> usize {
-        self.condition_hold.as_ref().map_or(0, ConditionHold::bytes)
+    /// Bytes of the optional fields at the end of its record: condition and order.
+    pub(super) fn optional_bytes(&self) -> usize {
+        // Where only the condition is missing, a zero byte stands for it.
+        let absent = usize::from(self.order.is_some());
+        let condition = self.condition_hold.as_ref().map_or(absent, ConditionHold::bytes);
+        condition + self.order.map_or(0, |order| order.0.len())
     }
 
     pub(super) fn put(&self, put: &mut Put<'_>) -> bool {
@@ -133,7 +138,16 @@ impl HoldRecord {
             put.u64(first.0).u64(last.0);
         }
         put.string(&self.reason).string(&self.owner);
-        self.condition_hold.as_ref().is_none_or(|condition_hold| condition_hold.put(put))
+        if !self.condition_hold.as_ref().is_none_or(|condition_hold| condition_hold.put(put)) {
+            return false;
+        }
+        if let Some(order) = &self.order {
+            if self.condition_hold.is_none() {
+                put.u8(0);
+            }
+            put.bytes(&order.0);
+        }
+        true
     }
 
     pub(super) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
@@ -169,8 +183,15 @@ impl HoldRecord {
             reason: get.string()?,
             owner: get.string()?,
             condition_hold: ConditionHold::read(get)?,
+            order: read_order(get)?,
         })
     }
+}
+
+/// Reads the UUID of an order at the end of a record; zeros stand for none.
+pub(super) fn read_order(get: &mut Get<'_>) -> Result<Option<OrderId>, FormatError> {
+    let order = if get.is_more() { OrderId(get.array()?) } else { OrderId::default() };
+    Ok(Some(order).filter(|order| *order != OrderId::default()))
 }
 
 /// The audit of a purge.

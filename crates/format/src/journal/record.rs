@@ -1,9 +1,10 @@
 //! Kinds of journal record, and their bodies as bytes.
 
+use super::orders::read_order;
 use super::{ActRecord, CopyRecord, HoldRecord, OpenSlot, PurgeRecord, StreamRecord, TableEntry, lent};
 use crate::FormatError;
 use crate::bytes::{Get, Put};
-use holdfast_base::{Epoch, HoldId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_base::{Epoch, HoldId, OrderId, Sequence, SlotNo, StreamId, Timestamp};
 
 /// One entry of the journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,6 +52,8 @@ pub enum Record<'a> {
         hold: HoldId,
         /// When.
         at: Timestamp,
+        /// UUID of the order that ended it; `None` where it ended by itself, and in format version 1.
+        order: Option<OrderId>,
     },
     /// The next slots to be overwritten.
     Runway {
@@ -188,9 +191,10 @@ impl<'a> Record<'a> {
             Self::Preamble { bytes, .. } => 28 + bytes.len(),
             Self::Hold(hold) => {
                 let lists = 4 * hold.streams.len() + 16 * hold.sequences.len();
-                68 + lists + strings(&hold.reason, &hold.owner) + hold.condition_hold_bytes()
+                68 + lists + strings(&hold.reason, &hold.owner) + hold.optional_bytes()
             }
-            Self::Release { .. } | Self::Geometry { .. } => 16,
+            Self::Release { order, .. } => 16 + order.map_or(0, |order| order.0.len()),
+            Self::Geometry { .. } => 16,
             Self::Runway { slots, .. } => 16 + 4 * slots.len(),
             Self::BadSlot { .. } | Self::CleanEnd { .. } => 8,
             Self::OpenSlot(open) => 40 + super::OpenEntries::BYTES * open.entries.len(),
@@ -221,8 +225,8 @@ impl<'a> Record<'a> {
                 put.u32(bytes.len() as u32).bytes(bytes);
             }
             Self::Hold(hold) => return hold.put(put),
-            Self::Release { hold, at } => {
-                put.u64(hold.0).time(*at);
+            Self::Release { hold, at, order } => {
+                put.u64(hold.0).time(*at).bytes(order.as_ref().map_or(&[], |order| &order.0[..]));
             }
             Self::Runway { naming, slots } => return lent::runway(put, *naming, slots),
             Self::BadSlot { slot } => {
@@ -288,7 +292,7 @@ impl<'a> Record<'a> {
                 Self::Preamble { stream, version, total, offset, last, bytes }
             }
             Self::HOLD => Self::Hold(HoldRecord::read(get)?),
-            6 => Self::Release { hold: HoldId(get.u64()?), at: get.time()? },
+            6 => Self::Release { hold: HoldId(get.u64()?), at: get.time()?, order: read_order(get)? },
             Self::RUNWAY => {
                 let naming = Sequence(get.u64()?);
                 let count = get.u32()? as usize;

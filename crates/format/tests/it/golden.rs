@@ -5,7 +5,8 @@ use crate::columns::{common_but_some, filled};
 use crate::lanes::superblock;
 use crate::world::{Item, RING, STREAMS, Slot, Value, entries, key, read_column, read_items};
 use holdfast_base::{
-    Age, ByteSize, Epoch, HoldId, LaneNo, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp,
+    Age, ByteSize, Epoch, HoldId, LaneNo, OrderId, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId,
+    Timestamp,
 };
 use holdfast_format::{
     BlockBounds, Cause, CellBuffer, CellsAt, Class, Classes, Codec, CommitHead, CommitWriter, ConditionHold,
@@ -19,12 +20,21 @@ use std::time::Duration;
 const NOW: i64 = 1_795_000_000_000_000_000;
 
 fn path(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1").join(name)
+    path_of("v1", name)
 }
 
-/// Compares `bytes` with the golden file, or writes that.
+fn path_of(version: &str, name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(version).join(name)
+}
+
+/// Compares `bytes` with the golden file of format version 1, or writes that.
 pub(crate) fn golden(name: &str, bytes: &[u8]) {
-    let path = path(name);
+    golden_of("v1", name, bytes);
+}
+
+/// The same of any format version.
+fn golden_of(version: &str, name: &str, bytes: &[u8]) {
+    let path = path_of(version, name);
     if std::env::var_os("HOLDFAST_BLESS").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, bytes).unwrap();
@@ -87,22 +97,30 @@ pub(crate) fn terms() -> Terms {
     }
 }
 
+/// A superblock is written in the newest version, and read in every version.
+fn superblocks(name: &str, block: &Superblock) {
+    let file = format!("superblock-{name}.bin");
+    golden_of("v2", &file, &block.encode());
+    let old = std::fs::read(path(&file)).unwrap();
+    assert_eq!(Superblock::decode(&old), Ok(Superblock { version: 1, ..block.clone() }));
+}
+
 #[test]
 fn superblocks_and_recovery_strings() {
     let single = superblock(Geometry::for_lane(64 << 20, 1 << 20, vec![]).unwrap());
     let admitted = Superblock { terms: Some(terms()), ..single.clone() };
-    golden("superblock-admitted.bin", &admitted.encode());
+    superblocks("admitted", &admitted);
     let each = ElementLoad { frame: None, columns: 14, texts: 3, bytes: 115, text_bytes: 1287 };
     let measured = Measured { cells: 40_000_000, ..terms().measured };
     let told = Superblock { terms: Some(Terms { measured, each, ..terms() }), ..single.clone() };
-    golden("superblock-attributes.bin", &told.encode());
+    superblocks("attributes", &told);
     let alike = Superblock {
         terms: Some(Terms { each: ElementLoad { frame: Some(5032), ..each }, ..terms() }),
         ..single.clone()
     };
-    golden("superblock-frames.bin", &alike.encode());
+    superblocks("frames", &alike);
     for (name, block) in [("single", single), ("group", wide_superblock())] {
-        golden(&format!("superblock-{name}.bin"), &block.encode());
+        superblocks(name, &block);
         golden(&format!("recovery-string-{name}.bin"), block.to_recovery_string().as_bytes());
     }
 }
@@ -124,6 +142,7 @@ fn hold() -> HoldRecord {
         reason: "burst at 10:05".into(),
         owner: "ops".into(),
         condition_hold: None,
+        order: None,
     }
 }
 
@@ -228,7 +247,7 @@ fn records() -> Vec<(&'static str, Record<'static>)> {
             },
         ),
         ("hold", Record::Hold(hold())),
-        ("release", Record::Release { hold: HoldId(3), at: times(9) }),
+        ("release", Record::Release { hold: HoldId(3), at: times(9), order: None }),
         ("runway", Record::Runway { naming: Sequence(31), slots: vec![SlotNo(5), SlotNo(6), SlotNo(9)] }),
         ("bad-slot", Record::BadSlot { slot: SlotNo(6) }),
         ("clock-step", Record::ClockStep { epoch, arrival, before: times(3), after: times(-3) }),
@@ -334,6 +353,26 @@ fn records_and_commits() {
     golden("record-hold-finding.bin", &by_condition[128..128 + record.bytes()]);
     let read = read_commit(&by_condition, &key(), RING).unwrap().1.next().unwrap();
     assert_eq!(read, Ok(record));
+
+    let order = Some(OrderId(*b"an order's uuid."));
+    let release = Record::Release { hold: HoldId(3), at: times(9), order };
+    let ordered = [
+        ("hold", Record::Hold(HoldRecord { order, ..hold() })),
+        (
+            "hold-condition",
+            Record::Hold(HoldRecord { condition_hold: Some(condition_hold()), order, ..hold() }),
+        ),
+        ("release", release),
+    ];
+    for (name, record) in &ordered {
+        let bytes = commit(|writer| assert!(writer.push(record)));
+        golden_of("v2", &format!("record-{name}-order.bin"), &bytes[128..128 + record.bytes()]);
+    }
+    let bytes_of_orders =
+        commit(|writer| ordered.iter().for_each(|(_, record)| assert!(writer.push(record))));
+    golden_of("v2", "commit-orders.bin", &bytes_of_orders);
+    let (_, found, _) = read_commit(&bytes_of_orders, &key(), RING).unwrap();
+    assert!(found.map(Result::unwrap).eq(ordered.into_iter().map(|(_, record)| record)));
 
     let act = Record::Act(act());
     let of_an_act = commit(|writer| assert!(writer.push(&act)));

@@ -54,7 +54,7 @@ fn a_turned_bit_in_a_commit_is_found_or_harmless() {
     let mut buffer = vec![0; 4096];
     let mut writer = CommitWriter::new(&mut buffer);
     writer.push(&Record::BadSlot { slot: SlotNo(7) });
-    writer.push(&Record::Release { hold: holdfast_base::HoldId(3), at: Timestamp(4) });
+    writer.push(&Record::Release { hold: holdfast_base::HoldId(3), at: Timestamp(4), order: None });
     let head = CommitHead { ring: RING, generation: 2, number: 9, epoch: Epoch(1), ..CommitHead::default() };
     writer.finish(&key(), &head);
     let read = |bytes: &[u8]| {

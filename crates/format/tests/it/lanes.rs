@@ -9,6 +9,7 @@ const MIB: u64 = 1 << 20;
 
 pub(crate) fn superblock(geometry: Geometry) -> Superblock {
     Superblock {
+        version: Superblock::VERSION,
         generation: 4,
         ring: RING,
         group: RING,
@@ -202,10 +203,10 @@ fn the_newest_valid_copy_wins() {
 #[test]
 fn a_superblock_of_a_later_version_says_so() {
     let mut bytes = superblock(Geometry::for_lane(64 * MIB, MIB, vec![]).unwrap()).encode();
-    bytes[8] = 2;
+    bytes[8] = 3;
     let error = Superblock::decode(&bytes).unwrap_err();
-    assert_eq!(error, FormatError::Version { structure: "superblock", version: 2 });
-    assert!(error.to_string().contains("version 2"));
+    assert_eq!(error, FormatError::Version { structure: "superblock", version: 3 });
+    assert!(error.to_string().contains("version 3"));
 }
 
 #[test]

@@ -3,7 +3,8 @@
 
 use crate::world::{RING, Slot, key};
 use holdfast_base::{
-    Age, Epoch, HoldId, MAX_CONDITION, MAX_STREAMS, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp,
+    Age, Epoch, HoldId, MAX_CONDITION, MAX_STREAMS, OrderId, Ordinal, RingId, Sequence, SlotNo, StreamId,
+    Timestamp,
 };
 use holdfast_format::{
     Act, ActRecord, CommitHead, CommitWriter, ConditionHold, CopyRecord, Counters, FormatError, HoldRecord,
@@ -69,9 +70,9 @@ fn hold() -> impl Strategy<Value = HoldRecord> {
     let streams = proptest::collection::vec(any::<u32>().prop_map(StreamId), 0..9);
     let ranges =
         proptest::collection::vec(any::<(u64, u64)>().prop_map(|(a, b)| (Sequence(a), Sequence(b))), 0..9);
-    let condition_hold = proptest::option::of(condition_hold());
-    (any::<([i64; 4], [u64; 3], [bool; 3])>(), streams, ranges, ".{0,40}", ".{0,40}", condition_hold)
-        .prop_map(|((times, numbers, which), streams, sequences, reason, owner, condition_hold)| HoldRecord {
+    let optional = (proptest::option::of(condition_hold()), order());
+    (any::<([i64; 4], [u64; 3], [bool; 3])>(), streams, ranges, ".{0,40}", ".{0,40}", optional).prop_map(
+        |((times, numbers, which), streams, sequences, reason, owner, (condition_hold, order))| HoldRecord {
             id: HoldId(numbers[0]),
             created: Timestamp(times[0]),
             until: Timestamp(times[1]),
@@ -87,7 +88,14 @@ fn hold() -> impl Strategy<Value = HoldRecord> {
             reason,
             owner,
             condition_hold,
-        })
+            order,
+        },
+    )
+}
+
+/// The UUID of an order, or none.
+fn order() -> impl Strategy<Value = Option<OrderId>> {
+    proptest::option::of((any::<u128>()).prop_map(|id| OrderId((id | 1).to_le_bytes())))
 }
 
 fn purge() -> impl Strategy<Value = PurgeRecord> {
@@ -169,7 +177,11 @@ fn record() -> impl Strategy<Value = Record<'static>> {
             .prop_map(|(first, entries)| Record::Table { first: SlotNo(first), entries }),
         stream().prop_map(Record::Stream),
         hold().prop_map(Record::Hold),
-        (any::<u64>(), time()).prop_map(|(hold, at)| Record::Release { hold: HoldId(hold), at }),
+        (any::<u64>(), time(), order()).prop_map(|(hold, at, order)| Record::Release {
+            hold: HoldId(hold),
+            at,
+            order
+        }),
         (any::<u64>(), slots).prop_map(|(naming, slots)| Record::Runway { naming: Sequence(naming), slots }),
         any::<u32>().prop_map(|slot| Record::BadSlot { slot: SlotNo(slot) }),
         (any::<u64>(), time(), time(), time()).prop_map(|(epoch, arrival, before, after)| {
@@ -281,8 +293,13 @@ proptest! {
             body.extend([0, 0]);
         }
         // So is what a hold looks for.
-        if matches!(&record, Record::Hold(hold) if hold.condition_hold.is_none()) && !more.is_empty() {
+        if matches!(&record, Record::Hold(HoldRecord { condition_hold: None, order: None, .. })) && !more.is_empty() {
             body.push(0);
+        }
+        // And the order of a hold or a release.
+        let unordered = matches!(&record, Record::Hold(HoldRecord { order: None, .. }) | Record::Release { order: None, .. });
+        if unordered && !more.is_empty() {
+            body.extend([0; 16]);
         }
         body.extend(more);
         prop_assert_eq!(Record::read(kind, &body), Ok(record));

@@ -6,7 +6,7 @@ use holdfast_format::OpenOutline;
 use holdfast_ring::{ActNumbers, ActStatus, HoldStatus, Order, Outcome, SlotStatus, StreamStatus};
 
 /// Version of the protocol: a recorder answers a client of another version with an error and closes.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// Bytes of a frame's head.
 pub const HEAD_BYTES: usize = 16;

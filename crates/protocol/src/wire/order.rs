@@ -2,7 +2,7 @@
 
 use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::message::MAX_RANGES;
-use holdfast_base::{ByteSize, HoldId, MAX_STREAMS, Ordinal, Sequence, StreamId};
+use holdfast_base::{ByteSize, HoldId, MAX_STREAMS, OrderId, Ordinal, Sequence, StreamId};
 use holdfast_format::ConditionHold;
 use holdfast_ring::{
     DistilRequest, ExportRequest, ExtendRequest, HoldRequest, Order, Original, Outcome, PurgeRequest, Range,
@@ -87,6 +87,16 @@ pub(crate) fn get_condition_hold(get: &mut Get<'_>) -> Result<ConditionHold, Wir
     })
 }
 
+pub(crate) fn put_order_id(put: &mut Put, order: Option<OrderId>) {
+    put.option(order, |put, order| {
+        put.bytes(&order.0);
+    });
+}
+
+pub(crate) fn get_order_id(get: &mut Get<'_>) -> Result<Option<OrderId>, WireError> {
+    get.option("order id", |get| Ok(OrderId(get.id("order id")?)))
+}
+
 fn limit<T>(get: &Get<'_>, what: &'static str, things: Vec<T>, most: usize) -> Result<Vec<T>, WireError> {
     if things.len() > most { Err(get.unknown(what, things.len() as u64)) } else { Ok(things) }
 }
@@ -101,9 +111,11 @@ pub(crate) fn put_order(put: &mut Put, order: &Order) {
             put.option(hold.sequences.as_deref(), put_ranges);
             put.text(&hold.reason).text(&hold.owner);
             put.option(hold.condition_hold.as_ref(), put_condition_hold);
+            put_order_id(put, hold.order);
         }
         Order::Release(release) => {
             put.u8(2).u64(release.hold.0).text(&release.reason).text(&release.owner);
+            put_order_id(put, release.order);
         }
         Order::Purge(purge) => {
             put.u8(3);
@@ -156,11 +168,21 @@ pub(crate) fn get_order(get: &mut Get<'_>) -> Result<Order, WireError> {
             let sequences = get.option("ranges", get_order_ranges)?;
             let (reason, owner) = (get.text("reason")?, get.text("owner")?);
             let condition_hold = get.option("what a hold looks for", get_condition_hold)?;
-            Ok(Order::Hold(HoldRequest { streams, range, sequences, reason, owner, until, condition_hold }))
+            let order = get_order_id(get)?;
+            Ok(Order::Hold(HoldRequest {
+                streams,
+                range,
+                sequences,
+                reason,
+                owner,
+                until,
+                condition_hold,
+                order,
+            }))
         }
         2 => {
             let (hold, reason, owner) = (HoldId(get.u64("hold")?), get.text("reason")?, get.text("owner")?);
-            Ok(Order::Release(ReleaseRequest { hold, reason, owner }))
+            Ok(Order::Release(ReleaseRequest { hold, reason, owner, order: get_order_id(get)? }))
         }
         3 => {
             let (range, streams, held) = (get_range(get)?, get_streams(get)?, get.bool("held")?);

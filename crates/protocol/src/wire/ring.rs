@@ -3,8 +3,8 @@
 use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::figures::WireFigures as _;
 use crate::wire::order::{
-    get_condition_hold, get_range, get_ranges, get_streams, put_condition_hold, put_range, put_ranges,
-    put_streams,
+    get_condition_hold, get_order_id, get_range, get_ranges, get_streams, put_condition_hold, put_order_id,
+    put_range, put_ranges, put_streams,
 };
 use holdfast_base::{Age, ByteSize, Epoch, HoldId, RingId, Sequence, SlotNo, StreamId};
 use holdfast_ring::{ActKind, ActStatus, HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus};
@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(crate) const SLOT_LEAST: usize = 23;
 
 /// Bytes of a hold's status without streams, ranges and texts: a purge may leave it without any range.
-pub(crate) const HOLD_LEAST: usize = 74;
+pub(crate) const HOLD_LEAST: usize = 75;
 
 /// Bytes of an entry of the audit log without hold, stream and texts.
 pub(crate) const ACT_LEAST: usize = 76;
@@ -74,6 +74,7 @@ pub(crate) fn put_hold(put: &mut Put, hold: &HoldStatus) {
     put_ranges(put, &hold.sequences);
     put.text(&hold.reason).text(&hold.owner);
     put.option(hold.condition_hold.as_ref(), put_condition_hold);
+    put_order_id(put, hold.order);
 }
 
 pub(crate) fn get_hold(get: &mut Get<'_>) -> Result<HoldStatus, WireError> {
@@ -82,7 +83,20 @@ pub(crate) fn get_hold(get: &mut Get<'_>) -> Result<HoldStatus, WireError> {
     let (slots, sequences) = (get.u32("slots")?, get_ranges(get)?);
     let (reason, owner) = (get.text("reason")?, get.text("owner")?);
     let condition_hold = get.option("what a hold looks for", get_condition_hold)?;
-    Ok(HoldStatus { id, created, until, reason, owner, streams, range, slots, sequences, condition_hold })
+    let order = get_order_id(get)?;
+    Ok(HoldStatus {
+        id,
+        created,
+        until,
+        reason,
+        owner,
+        streams,
+        range,
+        slots,
+        sequences,
+        condition_hold,
+        order,
+    })
 }
 
 pub(crate) fn put_act(put: &mut Put, act: &ActStatus) {

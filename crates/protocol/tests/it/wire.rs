@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::statuses;
-use holdfast_base::{Age, ByteSize, HoldId, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_base::{Age, ByteSize, HoldId, OrderId, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{ConditionHold, Counters, OpenOutline, StreamKind};
 use holdfast_protocol::wire::{
     FrameHead, HEAD_BYTES, LaneFile, MAX_FRAME, MAX_REQUEST, OpenSlot, OpenSlotProjection, Purpose, Reply,
@@ -87,11 +87,16 @@ fn act() -> impl Strategy<Value = ActStatus> {
     )
 }
 
+/// The UUID of an order, or none.
+fn order_id() -> impl Strategy<Value = Option<OrderId>> {
+    prop::option::of(any::<[u8; 16]>().prop_map(OrderId))
+}
+
 fn order() -> impl Strategy<Value = Order> {
-    let condition_hold = prop::option::of(condition_hold());
-    let hold = (streams(), range(), prop::option::of(ranges()), text(), text(), time(), condition_hold);
-    let hold = hold.prop_map(|(streams, range, sequences, reason, owner, until, condition_hold)| {
-        Order::Hold(HoldRequest { streams, range, sequences, reason, owner, until, condition_hold })
+    let optional = (prop::option::of(condition_hold()), order_id());
+    let hold = (streams(), range(), prop::option::of(ranges()), text(), text(), time(), optional);
+    let hold = hold.prop_map(|(streams, range, sequences, reason, owner, until, (condition_hold, order))| {
+        Order::Hold(HoldRequest { streams, range, sequences, reason, owner, until, condition_hold, order })
     });
     let extend = (any::<u64>(), ranges(), watermarks(), any::<bool>());
     let extend = extend.prop_map(|(hold, sequences, watermarks, durable)| {
@@ -114,8 +119,8 @@ fn order() -> impl Strategy<Value = Order> {
         extend,
         purge,
         distil,
-        (any::<u64>(), text(), text()).prop_map(|(hold, reason, owner)| {
-            Order::Release(ReleaseRequest { hold: HoldId(hold), reason, owner })
+        (any::<u64>(), text(), text(), order_id()).prop_map(|(hold, reason, owner, order)| {
+            Order::Release(ReleaseRequest { hold: HoldId(hold), reason, owner, order })
         }),
         (streams(), range(), text(), text()).prop_map(|(streams, range, reason, owner)| {
             Order::Export(ExportRequest { streams, range, reason, owner })
@@ -221,9 +226,9 @@ fn stream() -> impl Strategy<Value = StreamStatus> {
 }
 
 fn hold() -> impl Strategy<Value = HoldStatus> {
-    let (numbers, condition_hold) = (any::<(u64, u32)>(), prop::option::of(condition_hold()));
-    (numbers, time(), time(), text(), text(), streams(), range(), ranges(), condition_hold).prop_map(
-        |((id, slots), created, until, reason, owner, streams, range, sequences, condition_hold)| {
+    let (numbers, optional) = (any::<(u64, u32)>(), (prop::option::of(condition_hold()), order_id()));
+    (numbers, time(), time(), text(), text(), streams(), range(), ranges(), optional).prop_map(
+        |((id, slots), created, until, reason, owner, streams, range, sequences, (condition_hold, order))| {
             HoldStatus {
                 id: HoldId(id),
                 created,
@@ -235,6 +240,7 @@ fn hold() -> impl Strategy<Value = HoldStatus> {
                 slots,
                 sequences,
                 condition_hold,
+                order,
             }
         },
     )
@@ -436,6 +442,7 @@ fn the_largest_order_fits_in_a_request() {
         reason: "r".repeat(holdfast_base::MAX_REASON),
         owner: "o".repeat(holdfast_base::MAX_REASON),
         until: Timestamp::MAX,
+        order: Some(OrderId([4; 16])),
         condition_hold: Some(ConditionHold {
             condition: "c".repeat(holdfast_base::MAX_CONDITION),
             when: Some(("w".repeat(holdfast_base::MAX_CONDITION), 1)),

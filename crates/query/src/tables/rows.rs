@@ -102,6 +102,7 @@ pub fn holds(
         .number("slots", |hold| Some(hold.slots.into()))
         .number("bytes", |hold| Some(u64::from(hold.slots) * slot_bytes))
         .text("sequences", sequences)
+        .text("order", |hold| hold.order.map(|order| order.to_string()))
         .text("condition", |hold| {
             hold.condition_hold
                 .as_ref()

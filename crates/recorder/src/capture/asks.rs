@@ -11,7 +11,7 @@ use holdfast_media::{Buffer, Disk, DiskError};
 use holdfast_protocol::wire::{OpenSlot, OpenSlotProjection};
 use holdfast_ring::{
     ActNumbers, ActStatus, Class, DeviceState, DriverCounts, Excess, HoldStatus, JobStep, Margin, Order,
-    OrderId, Outcome, RingStatus, SlotRead, SlotStatus, StepReply,
+    OrderTag, Outcome, RingStatus, SlotRead, SlotStatus, StepReply,
 };
 use std::time::Duration;
 
@@ -186,7 +186,7 @@ impl<D: Disk> Capture<D> {
             self.feed_waiting(now);
             self.packer.cut();
             let brief = self.brief();
-            self.driver.order(OrderId(id), order, brief, now);
+            self.driver.order(OrderTag(id), order, brief, now);
         }
     }
 
@@ -252,7 +252,7 @@ impl<D: Disk> Capture<D> {
 
     /// The next answer that took a while.
     pub fn answer(&mut self) -> Option<(Option<u64>, Answer)> {
-        if let Some((OrderId(id), outcome)) = self.driver.reply() {
+        if let Some((OrderTag(id), outcome)) = self.driver.reply() {
             return Some((Some(id), Answer::Outcome(outcome)));
         }
         if let Some(done) = self.driver.read_done() {

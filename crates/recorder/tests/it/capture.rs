@@ -108,6 +108,7 @@ impl Rig {
             owner: "me".into(),
             until: Timestamp::MAX,
             condition_hold: None,
+            order: None,
         };
         assert!(self.capture.ask(1, Ask::Order(Order::Hold(hold)), self.clock.now()).is_none());
     }

@@ -32,6 +32,7 @@ fn hold_from(sequence: Sequence) -> Order {
         reason: "kept".into(),
         owner: "somebody".into(),
         until: Timestamp::MAX,
+        order: None,
         condition_hold: Some(ConditionHold {
             condition: "len > 9".into(),
             quota: 6,

@@ -3,7 +3,7 @@
 
 use super::{Driver, MEASURE, SUPERBLOCK};
 use crate::event::Event;
-use crate::{Order, OrderId, Outcome, Refusal};
+use crate::{Order, OrderTag, Outcome, Refusal};
 use holdfast_base::{ByteSize, Timestamp};
 use holdfast_format::{Geometry, Superblock};
 use holdfast_media::{Disk, DiskError, Fault, Op, Request};
@@ -11,7 +11,7 @@ use holdfast_media::{Disk, DiskError, Fault, Op, Request};
 impl<D: Disk> Driver<D> {
     /// A lane is made longer by whoever gives the order, before it is given: that may take long, and here nothing may
     /// wait. What is left to do is to see that it is that long by now.
-    pub(super) fn grow(&mut self, id: OrderId, bytes: ByteSize) {
+    pub(super) fn grow(&mut self, id: OrderTag, bytes: ByteSize) {
         let possible =
             if self.growing.is_some() { Err(Refusal::Busy("growth")) } else { self.ring.grown(bytes) };
         match possible {
@@ -41,6 +41,7 @@ impl<D: Disk> Driver<D> {
     }
 
     pub(super) fn write_superblocks(&mut self, geometry: Geometry) {
+        self.superblock.version = Superblock::VERSION;
         self.superblock.geometry = geometry;
         self.superblock.generation += 1;
         self.superblocks = Some((self.superblock.encode(), 0));

@@ -27,6 +27,7 @@ fn hold(condition_hold: Option<ConditionHold>, sequences: Option<Vec<(Sequence, 
         owner: "me".into(),
         until: Timestamp::MAX,
         condition_hold,
+        order: None,
     })
 }
 

@@ -4,3 +4,4 @@
 mod common;
 mod condition_hold;
 mod life;
+mod repeated_orders;

@@ -5,11 +5,12 @@ use super::{World, reason};
 use crate::model::ModelHold;
 use crate::observe::same_rows;
 use crate::view::read_slot;
-use holdfast_base::{ByteSize, HoldId, Ordinal, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_base::{ByteSize, HoldId, OrderId, Ordinal, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::ConditionHold;
 use holdfast_media::Buffer;
 use holdfast_ring::{
-    Class, HoldRequest, HoldStatus, Order, OrderId, Outcome, Range, Refusal, SlotRead, SlotStatus,
+    Class, HoldRequest, HoldStatus, Order, OrderTag, Outcome, Range, Refusal, ReleaseRequest, SlotRead,
+    SlotStatus,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -37,7 +38,37 @@ pub(crate) enum Asked {
     },
     Extend(Extending),
     Release(u64),
+    /// A hold that stands is ordered again.
+    HoldAgain {
+        /// The order that gave it.
+        first: u64,
+        until: Timestamp,
+        /// Kept sequences, and the rows they had.
+        kept: Vec<(u64, usize)>,
+    },
+    /// The release of a hold is ordered again.
+    ReleaseAgain {
+        hold: u64,
+        /// True if the release was acknowledged.
+        done: bool,
+    },
     Grow(u32),
+}
+
+/// A hold or release order that a client may repeat.
+#[derive(Clone, Debug)]
+pub(super) struct Given {
+    order: u64,
+    id: OrderId,
+    request: Order,
+}
+
+/// Orders that clients may repeat, the newest ones: fewer than the ring remembers releases.
+const REMEMBERED: usize = 8;
+
+/// The UUID of the world's `order`-th order.
+fn order_id(order: u64) -> OrderId {
+    OrderId((u128::from(order) << 64 | 0xfeed).to_le_bytes())
 }
 
 impl World {
@@ -103,7 +134,24 @@ impl World {
         condition_hold: Option<ConditionHold>,
         wait: bool,
     ) -> Result<(), String> {
+        let id = order_id(self.orders + 1);
+        self.hold_with(id, streams, range, sequences, until, condition_hold, wait)
+    }
+
+    /// The same, by an order with this UUID.
+    #[allow(clippy::too_many_arguments, reason = "the fields of a request")]
+    fn hold_with(
+        &mut self,
+        id: OrderId,
+        streams: Vec<StreamId>,
+        range: Range,
+        sequences: Option<Vec<(Sequence, Sequence)>>,
+        until: Timestamp,
+        condition_hold: Option<ConditionHold>,
+        wait: bool,
+    ) -> Result<(), String> {
         self.look()?;
+        let order = self.next_order();
         let candidates = match &sequences {
             Some(ranges) => {
                 let ranges: Vec<_> = ranges.iter().map(|(a, b)| (a.0, b.0)).collect();
@@ -116,7 +164,6 @@ impl World {
         let fresh = fresh + quota.saturating_sub(candidates.len() as u32);
         let ((least, most), promised) = (self.unheld(), self.model.promised());
         let free = (least.saturating_sub(promised.1), most.saturating_sub(promised.0));
-        let order = self.next_order();
         let asked = Asked::Hold {
             candidates,
             until,
@@ -127,7 +174,9 @@ impl World {
         };
         self.asked.insert(order, asked);
         let (reason, owner) = (reason(order), "world".to_owned());
-        let request = HoldRequest { streams, range, sequences, reason, owner, until, condition_hold };
+        let request =
+            HoldRequest { streams, range, sequences, reason, owner, until, condition_hold, order: Some(id) };
+        self.remember(Given { order, id, request: Order::Hold(request.clone()) });
         self.give(order, Order::Hold(request))?;
         if let Some(Asked::Hold { deferred, .. }) = self.asked.get_mut(&order) {
             // Neither refused nor there: it waits for the table.
@@ -145,7 +194,7 @@ impl World {
         let now = self.now();
         let run = self.recorder()?;
         let brief = run.brief();
-        run.driver.order(OrderId(order), what, brief, now);
+        run.driver.order(OrderTag(order), what, brief, now);
         self.look()?;
         self.replies()?;
         self.look()
@@ -241,7 +290,66 @@ impl World {
         if let Some(hold) = self.model.holds.get_mut(&id) {
             hold.releasing = true;
         }
-        self.give(order, Order::Release(HoldId(id).into()))?;
+        let given = order_id(order);
+        let request = ReleaseRequest { order: Some(given), ..HoldId(id).into() };
+        self.remember(Given { order, id: given, request: Order::Release(request.clone()) });
+        self.give(order, Order::Release(request))?;
+        self.wait_for(order, true)
+    }
+
+    /// Keeps an order, so that a client may repeat it; one with the same UUID takes the place of the one before.
+    fn remember(&mut self, given: Given) {
+        self.given.retain(|other| other.id != given.id);
+        if self.given.len() == REMEMBERED {
+            self.given.remove(0);
+        }
+        self.given.push(given);
+    }
+
+    /// Gives the n-th of the remembered orders again, with its UUID, as a client does that has lost the answer.
+    pub(super) fn repeat(&mut self, n: u8) -> Result<(), String> {
+        self.look()?;
+        if self.given.is_empty() {
+            return Ok(());
+        }
+        let given = self.given[usize::from(n) % self.given.len()].clone();
+        match given.request {
+            Order::Hold(request) => self.repeat_hold(given.order, given.id, request),
+            Order::Release(request) => self.repeat_release(request),
+            _ => Ok(()),
+        }
+    }
+
+    fn repeat_hold(&mut self, first: u64, id: OrderId, request: HoldRequest) -> Result<(), String> {
+        let Some(hold) = self.model.holds.values().find(|hold| hold.order == first) else {
+            if self.asked.contains_key(&first) {
+                // It waits for the table: what comes of it is not known yet.
+                return Ok(());
+            }
+            // It was refused, is lost, or has ended: it is a new order.
+            let HoldRequest { streams, range, sequences, until, condition_hold, .. } = request;
+            return self.hold_with(id, streams, range, sequences, until, condition_hold, true);
+        };
+        if hold.releasing {
+            return Ok(());
+        }
+        let kept = self.model.alive().filter(|(sequence, _)| hold.keeps(*sequence));
+        let kept = kept.map(|(sequence, slot)| (sequence, slot.rows.len())).collect();
+        let asked = Asked::HoldAgain { first, until: hold.until, kept };
+        let order = self.next_order();
+        self.asked.insert(order, asked);
+        self.give(order, Order::Hold(request))?;
+        self.wait_for(order, true)
+    }
+
+    fn repeat_release(&mut self, request: ReleaseRequest) -> Result<(), String> {
+        let hold = request.hold.0;
+        let order = self.next_order();
+        self.asked.insert(order, Asked::ReleaseAgain { hold, done: self.model.acts.contains(&(true, hold)) });
+        if let Some(hold) = self.model.holds.get_mut(&hold) {
+            hold.releasing = true;
+        }
+        self.give(order, Order::Release(request))?;
         self.wait_for(order, true)
     }
 
@@ -264,7 +372,7 @@ impl World {
 
     /// Takes in what the ring answered.
     pub(super) fn replies(&mut self) -> Result<(), String> {
-        while let Some((OrderId(order), outcome)) = self.run.as_mut().and_then(|r| r.driver.reply()) {
+        while let Some((OrderTag(order), outcome)) = self.run.as_mut().and_then(|r| r.driver.reply()) {
             let Some(asked) = self.asked.get(&order).cloned() else {
                 return Err(format!("order {order} is answered twice, or was never given: {outcome:?}"));
             };
@@ -273,6 +381,46 @@ impl World {
             self.asked.remove(&order);
         }
         Ok(())
+    }
+
+    /// Takes in the answer to a repeated order.
+    fn answered_again(&mut self, asked: Asked, outcome: &Outcome) -> Result<(), String> {
+        let now = self.now();
+        match (asked, outcome) {
+            (Asked::HoldAgain { first, until, kept }, Outcome::Held { id, .. }) => {
+                self.repeated += 1;
+                let Some(hold) = self.model.holds.get_mut(&id.0) else {
+                    return if until > now { Err("it is not there".to_owned()) } else { Ok(()) };
+                };
+                if hold.order != first {
+                    return Err(format!("it is the hold of order {}, not of {first}", hold.order));
+                }
+                hold.acked = true;
+                hold.covered.extend(kept.iter().map(|(sequence, _)| *sequence));
+                self.model.hold_ids.insert(id.0);
+                self.model.acts.insert((false, id.0));
+                for (sequence, rows) in kept {
+                    if let Some(slot) = self.model.slots.get_mut(&sequence) {
+                        slot.floor = slot.floor.max(rows);
+                    }
+                }
+                Ok(())
+            }
+            (Asked::HoldAgain { until, .. }, Outcome::Refused(Refusal::Wrong(_))) if until <= now => Ok(()),
+            (Asked::ReleaseAgain { hold, done }, Outcome::Released { .. }) => {
+                self.repeated += u64::from(done);
+                self.model.holds.remove(&hold);
+                self.model.acts.insert((true, hold));
+                Ok(())
+            }
+            (Asked::ReleaseAgain { hold, done: false }, Outcome::Refused(Refusal::NoSuchHold(_))) => {
+                match self.model.holds.remove(&hold) {
+                    Some(hold) if hold.until > now => Err("the hold stands".to_owned()),
+                    _ => Ok(()),
+                }
+            }
+            _ => Err("that is no answer to a repeated order".to_owned()),
+        }
     }
 
     fn answered(&mut self, order: u64, asked: Asked, outcome: &Outcome) -> Result<(), String> {
@@ -343,6 +491,9 @@ impl World {
                 Refusal::Wrong(_) if until <= now => Ok(()),
                 _ => Err(format!("it takes {candidates:?}")),
             },
+            (asked @ (Asked::HoldAgain { .. } | Asked::ReleaseAgain { .. }), outcome) => {
+                self.answered_again(asked, outcome)
+            }
             (Asked::Release(id), Outcome::Released { .. }) => {
                 self.model.holds.remove(&id);
                 self.model.acts.insert((true, id));

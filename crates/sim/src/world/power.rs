@@ -193,6 +193,7 @@ impl World {
             superblock: self.superblock.clone(),
             sources: self.sources.clone(),
             asked: self.asked.clone(),
+            given: self.given.clone(),
             next_content: None,
             purging: self.purging.clone(),
             ..*self

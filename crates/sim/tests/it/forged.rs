@@ -169,7 +169,7 @@ fn a_commit_that_continues_the_journal_counts_only_with_the_key() {
         let forged = |superblock: &Superblock| {
             let mut block = vec![0; BLOCK];
             let mut writer = CommitWriter::new(&mut block);
-            writer.push(&Record::Release { hold: HoldId(1), at: Timestamp(7) });
+            writer.push(&Record::Release { hold: HoldId(1), at: Timestamp(7), order: None });
             let head =
                 CommitHead { ring: superblock.ring, generation, number: number + 1, ..CommitHead::default() };
             writer.finish(&Key([1; 32]), &head);

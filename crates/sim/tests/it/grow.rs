@@ -5,7 +5,7 @@
 use holdfast_base::{ByteSize, Clock, ManualClock, Ordinal, RingId, Timestamp};
 use holdfast_format::{Geometry, Key, Kind, Row, SlotFlags, StreamKind};
 use holdfast_media::{Completion, Disk, DiskInfo, MemoryDisk, Op, Request};
-use holdfast_ring::{Config, NewRing, NewStream, Order, OrderId, Outcome, Refusal, create, recover};
+use holdfast_ring::{Config, NewRing, NewStream, Order, OrderTag, Outcome, Refusal, create, recover};
 use holdfast_sim::Recorder;
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ impl Run {
 
     fn grow(&mut self, bytes: u64) {
         let now = self.clock.now();
-        self.recorder.driver.order(OrderId(1), Order::Grow(ByteSize(bytes)), None, now);
+        self.recorder.driver.order(OrderTag(1), Order::Grow(ByteSize(bytes)), None, now);
     }
 
     fn disk(&mut self) -> &mut Slow {

@@ -10,7 +10,7 @@ use holdfast_format::{Flags, Geometry, Key, Kind, Row, SlotFlags, StreamKind};
 use holdfast_media::{MemoryDisk, Seed};
 use holdfast_reader::{Item, Missing, RingReader, Selection};
 use holdfast_ring::{
-    Config, HoldRequest, NewRing, NewStream, Order, OrderId, Outcome, Range, Refusal, create, recover,
+    Config, HoldRequest, NewRing, NewStream, Order, OrderTag, Outcome, Range, Refusal, create, recover,
 };
 use holdfast_sim::{Content, Recorder, seeds};
 use std::collections::{BTreeMap, BTreeSet};
@@ -232,9 +232,10 @@ impl Run {
             owner: "o".to_owned(),
             until: Timestamp::MAX,
             condition_hold: None,
+            order: None,
         });
         let (brief, now) = (self.recorder.brief(), self.clock.now());
-        self.recorder.driver.order(OrderId(1), order, brief, now);
+        self.recorder.driver.order(OrderTag(1), order, brief, now);
         loop {
             self.poll();
             match self.recorder.driver.reply() {

@@ -257,6 +257,7 @@ pub(crate) fn hold_of(from: Timestamp, to: Timestamp) -> Order {
         owner: "test".into(),
         until: Timestamp::MAX,
         condition_hold: None,
+        order: None,
     })
 }
 

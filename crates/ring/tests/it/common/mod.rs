@@ -12,7 +12,7 @@ use holdfast_format::{
 };
 use holdfast_media::{Buffer, Disk as _, MemoryDisk};
 use holdfast_ring::{
-    Bounds, Config, Driver, HoldRequest, NewRing, NewStream, OpenBrief, Order, OrderId, Outcome,
+    Bounds, Config, Driver, HoldRequest, NewRing, NewStream, OpenBrief, Order, OrderTag, Outcome,
     PurgeRequest, Range, SealedSlot, create, recover,
 };
 use std::time::Duration;
@@ -167,7 +167,7 @@ impl Recorder {
 
     pub(crate) fn order(&mut self, order: Order) -> Outcome {
         let brief = self.brief();
-        self.driver.order(OrderId(1), order, brief, self.clock.now());
+        self.driver.order(OrderTag(1), order, brief, self.clock.now());
         for _ in 0..1000 {
             if let Some((_, outcome)) = self.driver.reply() {
                 return outcome;
@@ -230,6 +230,7 @@ pub(crate) fn hold_last(clock: &ManualClock, span: Duration) -> Order {
         owner: "me".into(),
         until: Timestamp::MAX,
         condition_hold: None,
+        order: None,
     })
 }
 

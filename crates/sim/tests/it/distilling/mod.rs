@@ -1,5 +1,4 @@
-//! A recorder in miniature whose held slots are distilled while it records, beside what it has pushed, kept the naive way:
-//! every row by its time of arrival, which no two have in common.
+//! A recorder in miniature whose held slots are distilled while it records, beside a naive copy of its rows by arrival time.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 pub(crate) mod drawn;
@@ -12,7 +11,7 @@ use holdfast_format::{
 };
 use holdfast_media::{FaultPlan, FaultyDisk, Image, MemoryDisk, Seed};
 use holdfast_ring::{
-    Config, DistilRequest, HoldRequest, JobError, JobStep, NewRing, NewStream, Order, OrderId, Original,
+    Config, DistilRequest, HoldRequest, JobError, JobStep, NewRing, NewStream, Order, OrderTag, Original,
     Outcome, Range, SlotLook, SlotStatus, StepReply, Work, create, recover,
 };
 use holdfast_sim::{Content, Pushed, Recorder, SeenRow, SeenSlot, SurveyedSlot, schema, survey};
@@ -315,7 +314,7 @@ impl Run {
     fn give(&mut self, order: Order) {
         self.orders += 1;
         let (brief, now) = (self.recorder.brief(), self.clock.now());
-        self.recorder.driver.order(OrderId(self.orders), order, brief, now);
+        self.recorder.driver.order(OrderTag(self.orders), order, brief, now);
     }
 
     pub(crate) fn order(&mut self, order: Order) -> Outcome {
@@ -323,7 +322,7 @@ impl Run {
         loop {
             assert!(!self.is_dead());
             match self.recorder.driver.reply() {
-                Some((OrderId(id), outcome)) if id == self.orders => return outcome,
+                Some((OrderTag(id), outcome)) if id == self.orders => return outcome,
                 _ => self.poll(),
             }
         }
@@ -339,6 +338,7 @@ impl Run {
             reason: "r".to_owned(),
             owner: "o".to_owned(),
             until: Timestamp::MAX,
+            order: None,
             condition_hold: (!sequences.is_empty()).then(condition_hold),
         })
     }
