@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Each crate of the workspace and the crates of the workspace that it may know. A new crate gets its row here.
-const FLOORS: [(&str, &[&str]); 17] = [
+const FLOORS: [(&str, &[&str]); 18] = [
     ("base", &[]),
     ("format", &["base"]),
     ("attributes", &["base", "format"]),
@@ -22,6 +22,10 @@ const FLOORS: [(&str, &[&str]); 17] = [
     (
         "client",
         &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader", "query", "export"],
+    ),
+    (
+        "planning",
+        &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader", "client"],
     ),
     ("recorder", &["base", "format", "attributes", "media", "ring", "ingest", "protocol"]),
     (
@@ -38,6 +42,7 @@ const FLOORS: [(&str, &[&str]); 17] = [
             "query",
             "export",
             "client",
+            "planning",
         ],
     ),
     ("sim", &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader"]),

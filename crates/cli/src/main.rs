@@ -6,18 +6,10 @@ mod acts_file;
 mod args;
 mod commands;
 mod finding;
-mod guarantee;
-mod identity;
 mod interruption;
 mod out;
-mod packer_rate;
-mod picture;
-mod plan;
-mod profile_file;
 mod progress;
 mod prometheus;
-mod prove;
-mod subject;
 mod watch;
 
 use clap::Parser;

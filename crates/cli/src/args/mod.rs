@@ -3,11 +3,13 @@
 mod audit;
 mod index;
 mod limits;
+mod load;
 mod range;
 mod ring;
 
 pub(crate) use audit::AuditArgs;
 pub(crate) use index::IndexArg;
 pub(crate) use limits::LimitArgs;
+pub(crate) use load::{LoadArgs, MoreArgs};
 pub(crate) use range::RangeArgs;
 pub(crate) use ring::RingArg;

@@ -1,16 +1,17 @@
 //! `holdfast check`: every byte of every slot against its checksums; and a lost superblock rebuilt.
 
 use crate::args::RingArg;
-use crate::guarantee;
 use crate::out::Out;
 use crate::progress;
 use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo};
 use holdfast_base::{clean, counted, grouped};
+use holdfast_client::json::Guarantee;
 use holdfast_client::orders;
 use holdfast_client::session::link;
 use holdfast_format::{PartHeader, Superblock};
 use holdfast_media::{Access, Device, PlainDisk};
+use holdfast_planning::guarantee;
 use holdfast_protocol::wire::Purpose;
 use holdfast_reader::{Item, Plan, RingReader, Selection};
 use holdfast_ring::{
@@ -54,7 +55,7 @@ struct Shown {
     damaged: u64,
     expired: u64,
     holds: u32,
-    guarantee: Option<guarantee::Shown>,
+    guarantee: Option<Guarantee>,
 }
 
 /// Does it.

@@ -1,20 +1,20 @@
 //! `holdfast format`: make a ring on a device or in a file.
 
-use super::plan::MoreArgs;
-use crate::guarantee;
-use crate::identity;
+use crate::args::MoreArgs;
 use crate::out::Out;
-use crate::plan::promise::{Kept, Promise};
 use crate::progress;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{BLOCK, ByteSize, Rate};
 use holdfast_client::config;
+use holdfast_client::json::Guarantee;
 use holdfast_client::{random, session};
 use holdfast_export::AtomicFile;
 use holdfast_format::{Geometry, Key, Name, Terms};
 use holdfast_media::{
     Access, Buffer, CreateError, Device, Foreign, Medium, Prefill, RealDisk, create_file, signature, wipe,
 };
+use holdfast_planning::plan::{Kept, Promise};
+use holdfast_planning::{guarantee, identity, profile_notes};
 use holdfast_ring::{NewRing, Shape, create, least_named, too_small_to_hold};
 use rustix::fs::FileType;
 use serde::Serialize;
@@ -80,7 +80,7 @@ struct Shown<'a> {
     prefilled: bool,
     recovery: String,
     warnings: &'a [String],
-    guarantee: Option<&'a guarantee::Shown>,
+    guarantee: Option<&'a Guarantee>,
 }
 
 /// What is at the path.
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let guarantee = guarantee::of(path, &made, unwritten);
     if let Some(promise) = &promise {
         warnings.extend(promise.elsewhere(path));
-        warnings.extend(super::plan::notes(promise.profile()));
+        warnings.extend(profile_notes(promise.profile()));
     }
     let shown = Shown {
         path,
@@ -223,7 +223,7 @@ impl Place {
 /// What is to be promised, if anything.
 fn promise(args: &Args) -> Result<Option<Promise>> {
     let Some((file, rate)) = args.profile.as_ref().zip(args.rate) else { return Ok(None) };
-    Promise::read(file, rate, &args.more, args.slot).map(Some)
+    Promise::read(file, &args.more.options(rate, args.slot)).map(Some)
 }
 
 /// How a lane of so many bytes is divided: as was said, or as is admitted.

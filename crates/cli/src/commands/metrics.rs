@@ -2,7 +2,6 @@
 
 use crate::args::RingArg;
 use crate::commands::record::listen;
-use crate::guarantee;
 use crate::out::Out;
 use crate::prometheus::page::Page;
 use crate::prometheus::{figures, http};
@@ -10,6 +9,7 @@ use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_client::orders;
 use holdfast_client::rates;
 use holdfast_client::session::link;
+use holdfast_planning::guarantee;
 use holdfast_protocol::locate;
 use rustix::process::{Pid, getppid};
 use signal_hook::consts::{SIGINT, SIGTERM};

@@ -10,7 +10,7 @@ mod hold;
 mod holds;
 mod index;
 mod metrics;
-pub(crate) mod plan;
+mod plan;
 mod profile;
 mod prove;
 mod purge;

@@ -1,35 +1,18 @@
 //! `holdfast profile`: measure a device, so that a rate can be promised.
 
-use crate::commands::plan::notes;
-use crate::identity;
 use crate::out::Out;
-use crate::packer_rate::{self, Packing};
-use crate::picture;
-use crate::plan::region::{self, Region};
-use crate::plan::{Ask, Packs, slots};
-use crate::profile_file;
 use crate::progress;
-use crate::subject::{self, Place};
 use holdfast_base::failure::{Failure, Result};
-use holdfast_base::{ByteSize, MAX_SLOT, Rate, SystemClock};
-use holdfast_base::{clean, counted, grouped};
+use holdfast_base::{ByteSize, Rate, clean, counted, grouped};
 use holdfast_client::config;
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
-use holdfast_format::Measured;
-use holdfast_media::{
-    BySize, MAX_ZONES, Medium, Profile, ProfileError, ReadError, Subject, profile as measure_device,
-};
-use holdfast_ring::{admit, least_slot};
+use holdfast_media::{BySize, MAX_ZONES, Profile, ReadError};
+use holdfast_planning::plan::{RegionPromise, region_promise};
+use holdfast_planning::{measure, picture, profile_file, profile_notes, subject};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Slots for which the guarantee is shown: larger ones gain little.
-const SLOT: u64 = 128 << 20;
-
-/// Slots that are written in one go there.
-const GATHER: u16 = 4;
 
 /// The longest measurement, in minutes: a week.
 const LONGEST: f64 = 7.0 * 24.0 * 60.0;
@@ -87,24 +70,8 @@ struct Shown<'a> {
     write_cache: Option<bool>,
     packer_elements_per_second: u64,
     packer_cells_per_second: u64,
-    by_region: Vec<Promise>,
+    by_region: Vec<RegionPromise>,
     notes: Vec<String>,
-}
-
-/// What a part of the device is good for.
-#[derive(Serialize)]
-struct Promise {
-    region_percent: u8,
-    region_bytes: u64,
-    worst_write_bytes_per_second: u64,
-    /// Of the largest slots that there could be, up to 128 MiB; `null` where none are large enough for a guarantee.
-    slot_bytes: Option<u64>,
-    capture_only_bytes_per_second: Option<u64>,
-    with_reads_bytes_per_second: Option<u64>,
-    /// The second, of payload.
-    rate_bytes_per_second: Option<u64>,
-    /// Of the slot buffers that it takes.
-    memory_bytes: Option<u64>,
 }
 
 /// Does it.
@@ -113,16 +80,22 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let files = Files::new(args.out.as_deref(), &path, args.force)?;
     let place = subject::open(&path, args.destroy)?;
     let (ring, warnings) = (place.ring, place.warnings.clone());
-    let found = measure(place, &path, args)?;
+    let bar = progress::share();
+    let found = measure(place, &path, args.zones, args.minutes, &mut |what, left, part| {
+        let left = times::spoken(Duration::from_secs(left.as_secs()));
+        progress::show_share(&bar, part, format!("{what}, {left} left"));
+    });
+    bar.finish_and_clear();
+    let found = found?;
     profile_file::write(&files.profile, &found)?;
-    let mut said = notes(&found);
+    let mut said = profile_notes(&found);
     said.extend(warnings);
     if ring.is_none() {
         said.push("what was written is still there: `holdfast format` wants --force now".to_owned());
     }
     let total = found.device.bytes.0;
-    let promises: Vec<Promise> =
-        [100, 80].iter().filter_map(|percent| promise(&found, total, *percent)).collect();
+    let promises: Vec<RegionPromise> =
+        [100, 80].iter().filter_map(|percent| region_promise(&found, total, *percent)).collect();
     let table: Vec<[String; 8]> =
         std::iter::once(HEADS.map(str::to_owned)).chain(promises.iter().map(row)).collect();
     std::fs::write(&files.picture, picture::svg(&found, &table))
@@ -177,91 +150,16 @@ impl Files {
     }
 }
 
-/// Measures the packer, then the device.
-fn measure(place: Place, path: &Path, args: &Args) -> Result<Profile> {
-    let Packing { elements: packer_elements, cells: packer_cells, bytes: packer_bytes } =
-        packer_rate::measure()?;
-    let Place { mut disk, buffers, bytes, described, writable, slots, ring, prefilled, .. } = place;
-    let device = identity::of(path, bytes);
-    let is_file = holdfast_media::Disk::info(&disk).medium == Medium::File;
-    let subject = Subject {
-        // Places of flash and of files that were never written are not what they will be.
-        precondition: ring.is_none() && (is_file || device.rotational != Some(true)),
-        preconditioned: prefilled,
-        device,
-        read_error: described.read_error,
-        write_cache: described.write_cache,
-        discard: described.discard,
-        writable,
-        slots,
-        zones: args.zones,
-        lasts: args.minutes,
-        packer_elements,
-        packer_cells,
-        packer_bytes,
-        remarks: unlimited(described.unlimited, path).into_iter().collect(),
-    };
-    let bar = progress::share();
-    let found = measure_device(&mut disk, &SystemClock::new(), buffers, &subject, &mut |now| {
-        let left = times::spoken(Duration::from_secs(now.left.as_secs()));
-        progress::show_share(&bar, now.part, format!("{}, {left} left", now.what));
-    });
-    bar.finish_and_clear();
-    found.map_err(|error| match (error, ring) {
-        (ProfileError::Places { .. }, Some(ring)) => subject::too_full(ring, path, bytes),
-        (error, _) => Failure::failed(format_args!("cannot be measured: {error}")),
-    })
-}
-
-/// What to do about a drive that tries for ever.
-fn unlimited(so: bool, path: &Path) -> Option<String> {
-    so.then(|| {
-        format!(
-            "its limit on read errors (SCT ERC) is switched off: it may try for minutes, and longer than is assumed; \
-             `smartctl -l scterc,70,70 {}` sets 7 s until power is lost: then measure again",
-            path.display()
-        )
-    })
-}
-
-/// The guarantee for the first so many hundredths.
-fn promise(profile: &Profile, total: u64, percent: u8) -> Option<Promise> {
-    let bytes = region::bytes(profile, total, Region(percent));
-    let known = region::known(profile, total, Region(percent))?;
-    let found = slot_for(&known, bytes).map(|(slot, slots)| {
-        // Of elements of the size that is taken for granted.
-        let ask = Ask::of(Rate(1));
-        let shape = ask.candidate(slot, GATHER).shape.among(slots);
-        let packs = Packs::profiled(&known, profile);
-        let (alone, most) = (ask.most_alone(&shape, packs), ask.most(&shape, packs));
-        let granted = admit(&known, &ask.at(most.payload).load(slot), &shape);
-        (slot.0, alone, most, granted.ok().map(|granted| u64::from(granted.buffers) * slot.0))
-    });
-    Some(Promise {
-        region_percent: percent,
-        region_bytes: bytes,
-        worst_write_bytes_per_second: known.write.0,
-        slot_bytes: found.map(|(slot, ..)| slot),
-        capture_only_bytes_per_second: found.map(|(_, alone, ..)| alone.medium.0),
-        with_reads_bytes_per_second: found.map(|(_, _, most, _)| most.medium.0),
-        rate_bytes_per_second: found.map(|(_, _, most, _)| most.payload.0),
-        memory_bytes: found.and_then(|(.., memory)| memory),
-    })
-}
-
-/// Slots of 128 MiB, or as near to it as the region and the guarantee let them be; and how many.
-fn slot_for(known: &Measured, bytes: u64) -> Option<(ByteSize, u32)> {
-    let least = least_slot(known).0;
-    let halves = std::iter::successors(Some(least.max(SLOT)), |slot| (slot / 2 >= least).then_some(slot / 2));
-    let mut sizes = halves.filter(|slot| *slot <= MAX_SLOT).map(ByteSize);
-    sizes.find_map(|slot| slots(bytes, slot, GATHER).map(|slots| (slot, slots)))
-}
-
 fn least(profile: &Profile, rate: fn(&holdfast_media::Zone) -> Rate) -> Rate {
     profile.zones.iter().map(rate).min().unwrap_or_default()
 }
 
-fn shown<'a>(found: &Profile, files: &'a Files, by_region: Vec<Promise>, notes: Vec<String>) -> Shown<'a> {
+fn shown<'a>(
+    found: &Profile,
+    files: &'a Files,
+    by_region: Vec<RegionPromise>,
+    notes: Vec<String>,
+) -> Shown<'a> {
     Shown {
         profile: &files.profile,
         picture: &files.picture,
@@ -294,7 +192,7 @@ const HEADS: [&str; 8] = [
     "memory",
 ];
 
-fn row(promise: &Promise) -> [String; 8] {
+fn row(promise: &RegionPromise) -> [String; 8] {
     let rate = |rate: Option<u64>| rate.map_or("-".to_owned(), |rate| Rate(rate).to_string());
     let payload = promise.rate_bytes_per_second.map(|rate| Rate(rate).shown_down().0);
     [
@@ -311,7 +209,7 @@ fn row(promise: &Promise) -> [String; 8] {
 }
 
 /// What was found, for people.
-fn tell(found: &Profile, promises: &[Promise], out: &mut Out) -> Result<()> {
+fn tell(found: &Profile, promises: &[RegionPromise], out: &mut Out) -> Result<()> {
     for line in picture::text(found).lines() {
         out.line(line)?;
     }
@@ -419,11 +317,11 @@ fn lines(found: &Profile) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::choose;
-    use crate::plan::refusal::Site;
-    use crate::plan::tests::ask;
-    use crate::profile_file::tests::paper;
-    use holdfast_media::Zone;
+
+    fn paper() -> Profile {
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../planning/tests/golden/paper.profile.json");
+        profile_file::read(Path::new(golden)).unwrap()
+    }
 
     #[test]
     fn it_is_said_what_a_write_cache_means_and_how_long_reads_are_tried() {
@@ -431,7 +329,7 @@ mod tests {
             let found = Profile { write_cache, read_error, ..paper() };
             let lines = lines(&found);
             let line = |wanted: &str| lines.iter().find(|(what, _)| *what == wanted).unwrap().1.clone();
-            (line("write cache"), line("bad places"), notes(&found).join("\n"))
+            (line("write cache"), line("bad places"), profile_notes(&found).join("\n"))
         };
         let seven = Duration::from_secs(7);
         let (cache, places, notes) = say(Some(true), ReadError::Limited(seven));
@@ -450,61 +348,5 @@ mod tests {
             "{places} {notes}"
         );
         assert!(say(None, ReadError::Assumed(seven)).0.contains("does not say"));
-        assert_eq!(unlimited(false, Path::new("/dev/sdb")), None);
-        assert!(unlimited(true, Path::new("/dev/sdb")).unwrap().contains("scterc,70,70 /dev/sdb"));
-    }
-
-    // Promise 8: what a small device is said to be good for, `plan` does not refuse for want of slots.
-    #[test]
-    fn a_small_fast_device_is_good_for_what_its_slots_can_be_named_for() {
-        let mut found = paper();
-        (found.device.bytes, found.reposition.worst) = (ByteSize::gib(8), Duration::from_micros(270));
-        found.zones.truncate(1);
-        let rate = Rate(1600 << 20);
-        found.zones[0] = Zone { bytes: 8 << 30, write_worst: rate, read_worst: rate, ..found.zones[0] };
-        let all = promise(&found, 8 << 30, 100).unwrap();
-        let (told, memory) = (all.with_reads_bytes_per_second.unwrap(), all.memory_bytes.unwrap());
-        assert!(
-            told < 600 << 20 && memory < 4 << 30,
-            "half of the ring has to last for 7 s: {told} {memory}"
-        );
-        let asked = |rate| Ask { slot: all.slot_bytes.map(ByteSize), gather: Some(4), ..ask(rate) };
-        let known = region::known(&found, 8 << 30, Region(100)).unwrap();
-        assert!(choose(&known, 8 << 30, &asked((told >> 20) * 98 / 100)).is_ok());
-        assert!(choose(&known, 8 << 30, &asked((told >> 20) + 2)).is_err());
-    }
-
-    // Nor for want of a processor.
-    #[test]
-    fn a_fast_device_is_good_for_what_the_packer_manages() {
-        let mut found = paper();
-        (found.packer_bytes, found.reposition.worst) = (Rate(50 << 20), Duration::from_millis(5));
-        for percent in [100, 80] {
-            let total = found.device.bytes.0;
-            let told = promise(&found, total, percent).unwrap();
-            let rate = Rate(told.rate_bytes_per_second.unwrap());
-            assert_eq!(rate, Rate(40 << 20), "four fifths of what it manages");
-            assert!(told.capture_only_bytes_per_second.unwrap() < 41 << 20);
-            let region = Region(percent);
-            let measured = region::known(&found, total, region).unwrap();
-            let site = Site { profile: &found, measured, total, region };
-            let ask = Ask { slot: told.slot_bytes.map(ByteSize), gather: Some(GATHER), ..Ask::of(rate) };
-            assert!(site.admit(&ask).is_ok(), "{}", site.admit(&ask).unwrap_err());
-        }
-    }
-
-    #[test]
-    fn what_turns_need_not_have_been_written_and_may_hide_its_zones() {
-        let say = |rotational| {
-            let mut found = Profile { preconditioned: false, ..paper() };
-            found.device.rotational = rotational;
-            notes(&found).join("\n")
-        };
-        let turns = say(Some(true));
-        assert!(turns.contains("shingled") && !turns.contains("flash device"), "{turns}");
-        let flash = say(Some(false));
-        assert!(!flash.contains("shingled") && flash.contains("flash device"), "{flash}");
-        let unknown = say(None);
-        assert!(unknown.contains("shingled") && unknown.contains("flash device"), "{unknown}");
     }
 }

@@ -1,23 +1,12 @@
-//! `holdfast prove`: drive a ring at its guarantee, see whether it keeps it, and write that down. What is measured and
-//! concluded is in `prove`; here is what a ring must be for it, and what becomes of it.
+//! `holdfast prove`: drive a ring at its guarantee, see whether it keeps it, and write that down.
 
 use crate::args::RingArg;
-use crate::out::Out;
+use crate::out::{Out, notices};
 use crate::progress;
-use crate::prove::drive::{Driven, Job, drive};
-use crate::prove::pattern::Pattern;
-use crate::prove::read_back::read_back;
-use crate::prove::report::{Proof, RingShown};
-use crate::prove::ring::{Subject, device, empty, machine};
-use crate::prove::stages::{Stage, is_read_back_now, stages};
-use crate::prove::tally::Sent;
-use crate::prove::verdict::{Measured, Verdict, judge};
+use holdfast_base::Rate;
 use holdfast_base::failure::{Failure, Kind, Result, reason};
-use holdfast_base::{ByteSize, Rate};
-use holdfast_client::random;
-use holdfast_client::session::{self, link};
-use holdfast_client::times;
-use holdfast_format::Superblock;
+use holdfast_client::{session, times};
+use holdfast_planning::prove::{Progress, Proof, ProofRun, Subject, Verdict, empty, prove};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -101,7 +90,16 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     }
     let superblock = if subject.has_data { empty(&path)? } else { subject.superblock.clone() };
     let bar = progress::share();
-    let went = prove(&path, args, &subject, &superblock, &stop, &bar);
+    let run = ProofRun {
+        path: &path,
+        lasts: args.minutes,
+        realtime: args.realtime,
+        subject: &subject,
+        superblock: &superblock,
+        stop: &stop,
+        notices: &notices(),
+    };
+    let went = prove(&run, &mut |progress| show(&bar, &progress));
     bar.finish_and_clear();
     // Whatever came of it, nothing of it stays.
     let left = empty(&path);
@@ -186,122 +184,15 @@ impl Files {
     }
 }
 
-/// Goes through the stages.
-fn prove(
-    path: &Path,
-    args: &Args,
-    subject: &Subject,
-    superblock: &Superblock,
-    stop: &AtomicBool,
-    bar: &ProgressBar,
-) -> Result<Proof> {
-    let seed = u64::from_le_bytes(random::bytes()?);
-    let slot = ByteSize(superblock.geometry.slot_bytes);
-    let promised = subject.promised.as_ref().map(|(promised, _)| promised);
-    let job = Job {
-        ring: path,
-        pattern: Pattern::new(seed),
-        element: subject.element,
-        rate: subject.rate,
-        promised,
-        slot,
-        realtime: args.realtime,
-        stop,
-    };
-    let began = session::now();
-    let all = stages(args.minutes, subject.rate, promised);
-    let mut account = Account::default();
-    for (number, stage) in all.iter().enumerate() {
-        let before: Duration = all[..number].iter().map(|stage| stage.lasts).sum();
-        let driven = drive(&job, stage, account.next, &mut |took| {
-            show(bar, stage, before + took.min(stage.lasts), args.minutes);
-        })?;
-        account.add(driven);
-        account.look_back(&job, &all[number + 1..], bar)?;
-    }
-    let (format, version, holdfast) = Proof::head();
-    let judged = judge(&account.measured, subject.rate, promised);
-    let sum =
-        |of: fn(&crate::prove::verdict::StageResult) -> u64| account.measured.stages.iter().map(of).sum();
-    Ok(Proof {
-        format,
-        version,
-        holdfast,
-        verdict: judged.verdict,
-        reasons: judged.reasons,
-        notes: judged.notes,
-        began,
-        ended: began,
-        ring: RingShown {
-            path: fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()).display().to_string(),
-            name: superblock.name.clone(),
-            lane_bytes: superblock.geometry.lane_bytes,
-            slot_bytes: slot.0,
-            slots: superblock.geometry.slots,
-        },
-        device: device(path),
-        machine: machine(args.realtime),
-        terms: subject.promised.as_ref().map(|(_, terms)| terms.clone()),
-        seed,
-        element_bytes: subject.element,
-        rate_bytes_per_second: subject.rate.0,
-        sent_elements: sum(|stage| stage.sent_elements),
-        sent_bytes: sum(|stage| stage.sent_bytes),
-        lost_elements: sum(|stage| stage.lost_elements),
-        gaps: sum(|stage| stage.gaps),
-        measured: account.measured,
-    })
-}
-
-fn show(bar: &ProgressBar, stage: &Stage, done: Duration, total: Duration) {
-    let left = total.saturating_sub(done);
-    let left = times::spoken(Duration::from_secs(left.as_secs()));
-    let part = done.as_secs_f64() / total.as_secs_f64().max(1e-3);
-    progress::show_share(bar, part, format!("{}, {left} left, then it is read back", stage.kind.name()));
-}
-
-/// What has come of it so far.
-#[derive(Default)]
-struct Account {
-    measured: Measured,
-    /// The element that comes next.
-    next: u64,
-    /// The first that was not read back.
-    from: u64,
-    held: Vec<(u64, u64)>,
-}
-
-impl Account {
-    fn add(&mut self, driven: Driven) {
-        self.next = driven.next;
-        self.held.extend(driven.held);
-        self.measured.wrong += driven.wrong;
-        self.measured.faults.extend(driven.faults);
-        self.measured.stages.push(driven.result);
-    }
-
-    /// Reads back what was not, if what comes would overwrite it or nothing comes.
-    fn look_back(&mut self, job: &Job<'_>, coming: &[Stage], bar: &ProgressBar) -> Result<()> {
-        if !coming.is_empty() {
-            let status = session::open(job.ring)?.status().map_err(|error| link(&error))?;
-            if !is_read_back_now(status.ring.slots.free.into(), job.slot, coming) {
-                return Ok(());
-            }
+fn show(bar: &ProgressBar, progress: &Progress) {
+    let (part, text) = match progress {
+        Progress::Stage { name, done, total } => {
+            let left = total.saturating_sub(*done);
+            let left = times::spoken(Duration::from_secs(left.as_secs()));
+            let part = done.as_secs_f64() / total.as_secs_f64().max(1e-3);
+            (part, format!("{name}, {left} left, then it is read back"))
         }
-        let sent = Sent { pattern: job.pattern, element: job.element, from: self.from, to: self.next };
-        let tally = read_back(job.ring, sent, &self.held, job.stop, &mut |part| {
-            progress::show_share(bar, part, "of what was sent so far is read back".to_owned());
-        })?;
-        let back = &mut self.measured.read_back;
-        back.elements += tally.elements;
-        back.bytes += tally.bytes;
-        back.lost_elements += tally.lost;
-        back.gaps += tally.gaps;
-        back.expired_elements +=
-            (sent.to - sent.from).saturating_sub(tally.elements + tally.lost + tally.wrong);
-        self.measured.wrong += tally.wrong;
-        self.measured.faults.extend(tally.faults);
-        self.from = self.next;
-        Ok(())
-    }
+        Progress::ReadBack(part) => (*part, "of what was sent so far is read back".to_owned()),
+    };
+    progress::show_share(bar, part, text);
 }

@@ -1,7 +1,6 @@
 //! `holdfast slots`: every slot of a ring, by place.
 
 use crate::args::RingArg;
-use crate::guarantee;
 use crate::out::Out;
 use holdfast_base::Timestamp;
 use holdfast_base::failure::Result;
@@ -10,6 +9,7 @@ use holdfast_client::session::link;
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
 use holdfast_client::words;
+use holdfast_planning::guarantee;
 use holdfast_ring::SlotStatus;
 use serde::Serialize;
 

@@ -2,18 +2,18 @@
 //! `watch`'s.
 
 use crate::args::RingArg;
-use crate::guarantee;
 use crate::out::Out;
 use crate::watch;
 use holdfast_base::failure::Result;
 use holdfast_base::{ByteSize, MAX_AWAY, Timestamp, many};
 use holdfast_base::{clean, counted, grouped};
-use holdfast_client::json::{self, FiguresJson};
+use holdfast_client::json::{self, FiguresJson, Guarantee};
 use holdfast_client::losses::{ever_lost, losing, losing_now, lost};
 use holdfast_client::rates::{self, Rates, Reach};
 use holdfast_client::session::link;
 use holdfast_client::times;
 use holdfast_client::words;
+use holdfast_planning::guarantee;
 use holdfast_protocol::wire::{
     AwayStatus, BufferStatus, LaneStatus, MarginStatus, RecorderStatus, SourceStatus, Status, ViewStatus,
 };
@@ -85,7 +85,7 @@ pub(crate) struct Shown<'a> {
     holds: u32,
     table_complete: bool,
     slots: FiguresJson<'a, SlotCounts>,
-    guarantee: Option<guarantee::Shown>,
+    guarantee: Option<Guarantee>,
     recorder: Option<RecorderShown<'a>>,
 }
 
@@ -197,7 +197,7 @@ impl<'a> Shown<'a> {
     }
 
     /// With what the ring promises.
-    pub(crate) fn promising(self, guarantee: Option<guarantee::Shown>) -> Self {
+    pub(crate) fn promising(self, guarantee: Option<Guarantee>) -> Self {
         Self { guarantee, ..self }
     }
 }

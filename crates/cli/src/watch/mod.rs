@@ -5,11 +5,11 @@ pub(crate) mod picture;
 mod view;
 
 use crate::commands::status::Shown;
-use crate::guarantee;
 use crate::out::Out;
 use holdfast_base::failure::{Failure, Kind, Result, reason};
 use holdfast_client::rates::{self, Rates};
 use holdfast_client::session::link;
+use holdfast_planning::guarantee;
 use holdfast_protocol::LinkError;
 use holdfast_protocol::wire::Status;
 use holdfast_reader::RingReader;

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 /// A folder with the paper's drive in it.
 fn measured() -> TempDir {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/paper.profile.json");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../planning/tests/golden/paper.profile.json");
     let folder = folder();
     fs::copy(golden, folder.path().join("paper.profile.json")).unwrap();
     folder

@@ -4,8 +4,10 @@
 mod act;
 mod counters;
 mod figures;
+mod guarantee;
 
 pub use act::Act;
 pub use counters::Counters;
 pub use figures::FiguresJson;
+pub use guarantee::{AttributeLoad, Guarantee, GuaranteeFigures};
 pub use holdfast_export::json::{Gap, time, time_if};

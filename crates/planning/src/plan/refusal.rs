@@ -268,8 +268,8 @@ fn advised(what: String, ways: &[String]) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::ask;
     use super::*;
+    use crate::plan::tests::ask;
     use crate::profile_file::tests::paper;
     use holdfast_base::Rate;
     use holdfast_media::Zone;

@@ -1,12 +1,12 @@
 //! The report of a proof: the machine-readable part, which is kept beside it, and the text that a person reads and signs.
 //! Pure.
 
-use super::stages::Kind;
+use super::stages::StageKind;
 use super::verdict::{BurstResult, Measured, StageResult, Verdict};
-use crate::plan::answer::AttributesShown;
 use holdfast_base::{ByteSize, Rate, Timestamp, plural};
 use holdfast_base::{clean, counted, grouped};
 use holdfast_client::json;
+use holdfast_client::json::AttributeLoad;
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
 use serde::Serialize;
@@ -20,91 +20,96 @@ const FORMAT: &str = "holdfast proof";
 const VERSION: u32 = 1;
 
 /// A proof, as it is kept for programs.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Proof {
-    pub(crate) format: &'static str,
-    pub(crate) version: u32,
-    pub(crate) holdfast: &'static str,
-    pub(crate) verdict: Verdict,
-    pub(crate) reasons: Vec<String>,
-    pub(crate) notes: Vec<String>,
+pub struct Proof {
+    pub format: &'static str,
+    pub version: u32,
+    pub holdfast: &'static str,
+    pub verdict: Verdict,
+    pub reasons: Vec<String>,
+    pub notes: Vec<String>,
     #[serde(serialize_with = "json::time")]
-    pub(crate) began: Timestamp,
+    pub began: Timestamp,
     #[serde(serialize_with = "json::time")]
-    pub(crate) ended: Timestamp,
-    pub(crate) ring: RingShown,
-    pub(crate) device: DeviceShown,
-    pub(crate) machine: MachineShown,
+    pub ended: Timestamp,
+    pub ring: ProvedRing,
+    pub device: ProvedDevice,
+    pub machine: ProvingMachine,
     /// What the guarantee rests on, what was declared, and what follows; `null` where nothing was promised.
-    pub(crate) terms: Option<TermsShown>,
+    pub terms: Option<ProvedTerms>,
     /// Of which the content of every element follows.
-    pub(crate) seed: u64,
-    pub(crate) element_bytes: u64,
-    pub(crate) rate_bytes_per_second: u64,
-    pub(crate) sent_elements: u64,
-    pub(crate) sent_bytes: u64,
-    pub(crate) lost_elements: u64,
-    pub(crate) gaps: u64,
+    pub seed: u64,
+    pub element_bytes: u64,
+    pub rate_bytes_per_second: u64,
+    pub sent_elements: u64,
+    pub sent_bytes: u64,
+    pub lost_elements: u64,
+    pub gaps: u64,
     #[serde(flatten)]
-    pub(crate) measured: Measured,
+    pub measured: Measured,
 }
 
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct RingShown {
-    pub(crate) path: String,
-    pub(crate) name: String,
-    pub(crate) lane_bytes: u64,
-    pub(crate) slot_bytes: u64,
-    pub(crate) slots: u32,
+pub struct ProvedRing {
+    pub path: String,
+    pub name: String,
+    pub lane_bytes: u64,
+    pub slot_bytes: u64,
+    pub slots: u32,
 }
 
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct DeviceShown {
-    pub(crate) path: String,
-    pub(crate) model: String,
-    pub(crate) serial: String,
-    pub(crate) medium: String,
-    pub(crate) device_bytes: u64,
-    pub(crate) rotational: Option<bool>,
+pub struct ProvedDevice {
+    pub path: String,
+    pub model: String,
+    pub serial: String,
+    pub medium: String,
+    pub device_bytes: u64,
+    pub rotational: Option<bool>,
 }
 
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct MachineShown {
-    pub(crate) host: String,
-    pub(crate) kernel: String,
-    pub(crate) processor: String,
-    pub(crate) cores: usize,
-    pub(crate) realtime: bool,
+pub struct ProvingMachine {
+    pub host: String,
+    pub kernel: String,
+    pub processor: String,
+    pub cores: usize,
+    pub realtime: bool,
 }
 
 /// As the superblock has them, with what `plan` says of them.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct TermsShown {
+pub struct ProvedTerms {
     #[serde(serialize_with = "json::time")]
-    pub(crate) measured_at: Timestamp,
-    pub(crate) worst_write_bytes_per_second: u64,
-    pub(crate) worst_read_bytes_per_second: u64,
-    pub(crate) worst_reposition_seconds: f64,
-    pub(crate) commit_seconds: f64,
-    pub(crate) read_error_seconds: f64,
-    pub(crate) stall_seconds: f64,
-    pub(crate) stalled_share: f64,
-    pub(crate) parallel: u16,
-    pub(crate) elements_per_second: u64,
+    pub measured_at: Timestamp,
+    pub worst_write_bytes_per_second: u64,
+    pub worst_read_bytes_per_second: u64,
+    pub worst_reposition_seconds: f64,
+    pub commit_seconds: f64,
+    pub read_error_seconds: f64,
+    pub stall_seconds: f64,
+    pub stalled_share: f64,
+    pub parallel: u16,
+    pub elements_per_second: u64,
     #[serde(flatten)]
-    pub(crate) attributes: AttributesShown,
-    pub(crate) burst_bytes: u64,
-    pub(crate) medium_bytes_per_second: u64,
-    pub(crate) gather: u16,
-    pub(crate) quantum_bytes: u32,
-    pub(crate) buffers: u32,
+    pub attributes: AttributeLoad,
+    pub burst_bytes: u64,
+    pub medium_bytes_per_second: u64,
+    pub gather: u16,
+    pub quantum_bytes: u32,
+    pub buffers: u32,
     /// Of payload.
-    pub(crate) capture_only_bytes_per_second: u64,
+    pub capture_only_bytes_per_second: u64,
     /// Of payload.
-    pub(crate) with_reads_bytes_per_second: u64,
-    pub(crate) reads_left_bytes_per_second: u64,
-    pub(crate) burst_seconds: [Option<f64>; 3],
-    pub(crate) durable_after_seconds: f64,
+    pub with_reads_bytes_per_second: u64,
+    pub reads_left_bytes_per_second: u64,
+    pub burst_seconds: [Option<f64>; 3],
+    pub durable_after_seconds: f64,
 }
 
 impl Proof {
@@ -114,16 +119,16 @@ impl Proof {
     }
 
     /// The machine-readable part: what is kept, and of which the text has the digest.
-    pub(crate) fn json(&self) -> Result<String, serde_json::Error> {
+    pub fn json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self).map(|text| text + "\n")
     }
 
-    fn stage(&self, kind: Kind) -> Option<&StageResult> {
+    fn stage(&self, kind: StageKind) -> Option<&StageResult> {
         self.measured.stages.iter().find(|stage| stage.kind == Some(kind))
     }
 
     /// The text. `kept` is the name of the file with the machine-readable part.
-    pub(crate) fn text(&self, kept: &str, json: &str) -> String {
+    pub fn text(&self, kept: &str, json: &str) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = self.write(&mut text);
@@ -227,7 +232,7 @@ impl Proof {
 
     /// The stage with the least slack; bursts beyond what was promised are not asked.
     fn slack(&self) -> String {
-        let promised = |stage: &&StageResult| stage.kind != Some(Kind::Bursts);
+        let promised = |stage: &&StageResult| stage.kind != Some(StageKind::Bursts);
         let stages = self.measured.stages.iter().filter(promised);
         let least = stages
             .filter_map(|stage| Some((stage.slack_least_seconds?, stage.stage)))
@@ -255,17 +260,18 @@ impl Proof {
             lost => format!("{} LOST", counted(lost, "element")),
         };
         for (kind, promised) in [
-            (Kind::Guarantee, Some(self.rate_bytes_per_second)),
-            (Kind::Capture, terms.map(|terms| terms.capture_only_bytes_per_second)),
-            (Kind::Reads, terms.map(|terms| terms.with_reads_bytes_per_second)),
+            (StageKind::Guarantee, Some(self.rate_bytes_per_second)),
+            (StageKind::Capture, terms.map(|terms| terms.capture_only_bytes_per_second)),
+            (StageKind::Reads, terms.map(|terms| terms.with_reads_bytes_per_second)),
         ] {
             let Some(stage) = self.stage(kind) else { continue };
-            let name = if kind == Kind::Guarantee { "the guarantee, whoever reads" } else { kind.name() };
+            let name =
+                if kind == StageKind::Guarantee { "the guarantee, whoever reads" } else { kind.name() };
             let measured = format!("{}, {}", rate(stage.sent_bytes_per_second), lost(stage));
             let promised = promised.filter(|_| terms.is_some()).map_or_else(none, rate);
             table.row([name.to_owned(), promised, measured]);
         }
-        if let Some(stage) = self.stage(Kind::Left) {
+        if let Some(stage) = self.stage(StageKind::Left) {
             let promised = terms.map(|terms| terms.reads_left_bytes_per_second);
             table.row([
                 "left for reads".to_owned(),
@@ -273,7 +279,7 @@ impl Proof {
                 stage.read_rate().to_string(),
             ]);
         }
-        for burst in self.stage(Kind::Bursts).iter().flat_map(|stage| &stage.bursts) {
+        for burst in self.stage(StageKind::Bursts).iter().flat_map(|stage| &stage.bursts) {
             let promised = match (terms, burst.promised_seconds) {
                 (None, _) => none(),
                 (Some(_), None) => "for ever".to_owned(),
@@ -282,7 +288,7 @@ impl Proof {
             let name = format!("burst of {} times the rate", burst.factor);
             table.row([name, promised, burst_in_words(burst)]);
         }
-        let eldest = self.measured.stages.iter().filter(|stage| stage.kind != Some(Kind::Bursts));
+        let eldest = self.measured.stages.iter().filter(|stage| stage.kind != Some(StageKind::Bursts));
         let eldest = eldest
             .filter_map(|stage| stage.durable_after_worst_seconds)
             .fold(None, |most, seconds| Some(f64::max(most.unwrap_or(0.0), seconds)));
@@ -419,7 +425,7 @@ fn burst_in_words(burst: &BurstResult) -> String {
 }
 
 /// What each element has of them.
-fn attributes(shown: &AttributesShown) -> String {
+fn attributes(shown: &AttributeLoad) -> String {
     match shown.attributes {
         0 => String::new(),
         count => format!(
@@ -437,7 +443,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn stage(kind: Kind, slack: f64) -> StageResult {
+    fn stage(kind: StageKind, slack: f64) -> StageResult {
         StageResult {
             kind: Some(kind),
             stage: kind.name(),
@@ -457,7 +463,7 @@ mod tests {
     }
 
     fn proof() -> Proof {
-        let mut bursts = stage(Kind::Bursts, 0.25);
+        let mut bursts = stage(StageKind::Bursts, 0.25);
         bursts.bursts = vec![BurstResult {
             factor: 2.0,
             reached: 2.0,
@@ -466,7 +472,7 @@ mod tests {
             lost_after_seconds: Some(5.5),
         }];
         (bursts.lost_elements, bursts.gaps) = (40, 1);
-        let mut all = stage(Kind::Guarantee, 8.0);
+        let mut all = stage(StageKind::Guarantee, 8.0);
         all.readers = vec![ReaderResult {
             reads: "the newest",
             elements: 1500,
@@ -484,26 +490,26 @@ mod tests {
             notes: Vec::new(),
             began: Timestamp(0),
             ended: Timestamp(180_000_000_000),
-            ring: RingShown {
+            ring: ProvedRing {
                 path: "/dev/sdb".to_owned(),
                 name: "lab".to_owned(),
                 lane_bytes: 3 << 30,
                 slot_bytes: 64 * MIB,
                 slots: 44,
             },
-            device: DeviceShown {
+            device: ProvedDevice {
                 medium: "spinning".to_owned(),
                 device_bytes: 3 << 30,
-                ..DeviceShown::default()
+                ..ProvedDevice::default()
             },
-            machine: MachineShown {
+            machine: ProvingMachine {
                 host: "crate".to_owned(),
                 kernel: "6.1".to_owned(),
                 cores: 4,
                 processor: "a processor".to_owned(),
                 realtime: true,
             },
-            terms: Some(TermsShown {
+            terms: Some(ProvedTerms {
                 measured_at: Timestamp(0),
                 worst_write_bytes_per_second: 65 * MIB,
                 worst_read_bytes_per_second: 70 * MIB,
@@ -514,7 +520,7 @@ mod tests {
                 stalled_share: 0.001,
                 parallel: 1,
                 elements_per_second: 60,
-                attributes: AttributesShown { attributes: 4, attribute_bytes_per_element: 36 },
+                attributes: AttributeLoad { attributes: 4, attribute_bytes_per_element: 36 },
                 burst_bytes: 4 * MIB,
                 medium_bytes_per_second: 61 * MIB,
                 gather: 4,
@@ -534,7 +540,7 @@ mod tests {
             lost_elements: 40,
             gaps: 1,
             measured: Measured {
-                stages: vec![stage(Kind::Left, 9.0), all, bursts],
+                stages: vec![stage(StageKind::Left, 9.0), all, bursts],
                 read_back: ReadBack {
                     elements: 2500,
                     bytes: 2500 * MIB,

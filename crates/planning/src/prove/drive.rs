@@ -4,11 +4,12 @@ use super::pattern::Pattern;
 use super::readers::{Crowd, Found, Known};
 use super::recording::{Load, Recording, attributes};
 use super::source::Source;
-use super::stages::{Burst, Kind, Promised, Readers, Stage, bursts, elements};
+use super::stages::{Burst, Promised, Readers, Stage, StageKind, bursts, elements};
 use super::tally::Sent;
 use super::verdict::{BurstResult, StageResult};
 use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_base::{ByteSize, Rate};
+use holdfast_client::Notices;
 use holdfast_protocol::wire::RecorderStatus;
 use holdfast_ring::BURSTS;
 use std::path::Path;
@@ -33,6 +34,8 @@ pub(crate) struct Job<'a> {
     pub(crate) realtime: bool,
     /// Set when somebody wants it to end.
     pub(crate) stop: &'a AtomicBool,
+    /// Receiver of what people are told meanwhile.
+    pub(crate) notices: &'a Notices,
 }
 
 /// How a stage went.
@@ -161,6 +164,7 @@ pub(crate) fn drive(
         sent: Sent { pattern: job.pattern, element: job.element, from: 0, to: u64::MAX },
         period: Duration::from_secs_f64(job.slot.0 as f64 / (stage.rate.0 as f64).max(1.0)),
         seed: first,
+        notices: job.notices.clone(),
     };
     let crowd = Crowd::start(stage.readers, &known).map_err(cannot)?;
     let began = Instant::now();
@@ -183,7 +187,7 @@ pub(crate) fn drive(
 
 /// The time of a stage.
 fn through(running: &mut Running<'_>, stage: &Stage) -> Result<Vec<BurstResult>> {
-    if stage.kind != Kind::Bursts {
+    if stage.kind != StageKind::Bursts {
         running.go_on(stage.lasts)?;
         return Ok(Vec::new());
     }

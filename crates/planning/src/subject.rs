@@ -1,4 +1,4 @@
-//! What is at a path that is to be measured, and which of its places may be written: all of an empty device or file, or
+//! Subject of a measurement: a device or file, and which of its places may be written: all of an empty device or file, or
 //! with leave to destroy; of a ring those slots that hold nothing. How it is measured is not known here.
 
 use holdfast_base::failure::{Failure, Result};
@@ -15,7 +15,7 @@ use std::path::Path;
 const LEAST: u64 = 1 << 20;
 
 /// A device or file that may be measured. Nobody else owns it as long as this lives.
-pub(crate) struct Place {
+pub struct Place {
     pub(crate) disk: RealDisk,
     pub(crate) buffers: ProfileBuffers,
     pub(crate) bytes: u64,
@@ -25,15 +25,15 @@ pub(crate) struct Place {
     /// Where slots are, or would be.
     pub(crate) slots: Range<u64>,
     /// Of a ring: how many slots may be written, and how many there are.
-    pub(crate) ring: Option<(usize, usize)>,
+    pub ring: Option<(usize, usize)>,
     /// Of a ring: whether every place was written when it was made.
     pub(crate) prefilled: bool,
     /// What a person should know.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// Opens a path for measuring; with `destroy` whatever is there may go.
-pub(crate) fn open(path: &Path, destroy: bool) -> Result<Place> {
+pub fn open(path: &Path, destroy: bool) -> Result<Place> {
     let device = Device::open(path, Access::Own).map_err(|error| not_opened(error, path))?;
     let (bytes, medium) = (device.info().bytes, device.info().medium);
     if bytes < LEAST {

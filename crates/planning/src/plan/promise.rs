@@ -1,19 +1,16 @@
-//! What `format` is asked to promise: a profile, read, and a rate; weighed against the place where the ring is to be.
+//! Promise that a new ring is to keep: a profile and a rate, weighed against the place where the ring is to be.
 
-use super::refusal::Site;
 use super::region::{self, Region};
-use super::{Admitted, Ask};
-use crate::commands::plan::MoreArgs;
+use super::{Admitted, Ask, LoadOptions, Site};
 use crate::identity;
 use crate::profile_file;
 use holdfast_base::failure::{Failure, Result};
-use holdfast_base::{ByteSize, Rate};
 use holdfast_format::{Geometry, Terms};
 use holdfast_media::{Footing, Identity, Profile};
 use std::path::{Path, PathBuf};
 
 /// A promise that is asked for.
-pub(crate) struct Promise {
+pub struct Promise {
     file: PathBuf,
     profile: Profile,
     ask: Ask,
@@ -21,30 +18,30 @@ pub(crate) struct Promise {
 }
 
 /// How a ring keeps it.
-pub(crate) struct Kept {
+pub struct Kept {
     /// Where its slots are.
-    pub(crate) geometry: Geometry,
+    pub geometry: Geometry,
     /// What the superblock is to keep.
-    pub(crate) terms: Terms,
+    pub terms: Terms,
     /// What was admitted.
-    pub(crate) admitted: Admitted,
+    pub admitted: Admitted,
 }
 
 impl Promise {
     /// Reads the profile.
-    pub(crate) fn read(file: &Path, rate: Rate, more: &MoreArgs, slot: Option<ByteSize>) -> Result<Self> {
-        let ask = more.ask(rate, slot)?;
+    pub fn read(file: &Path, options: &LoadOptions) -> Result<Self> {
+        let ask = options.ask()?;
         let profile = profile_file::read(file)?;
-        Ok(Self { file: file.to_owned(), profile, ask, region: more.region })
+        Ok(Self { file: file.to_owned(), profile, ask, region: options.region })
     }
 
     /// The profile.
-    pub(crate) fn profile(&self) -> &Profile {
+    pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
     /// Refuses a device that is another than was measured.
-    pub(crate) fn is_of(&self, here: &Identity) -> Result<()> {
+    pub fn is_of(&self, here: &Identity) -> Result<()> {
         let Some(why) = identity::differs(&self.profile.device, here) else { return Ok(()) };
         Err(Failure::failed(format_args!("this profile is not of {}: {why}", here.path))
             .at_path(&self.file)
@@ -52,7 +49,7 @@ impl Promise {
     }
 
     /// What is to be known where a file rests on the profile of a device.
-    pub(crate) fn elsewhere(&self, path: &Path) -> Option<String> {
+    pub fn elsewhere(&self, path: &Path) -> Option<String> {
         let of = &self.profile.device;
         (Footing::of(path).file && of.medium == "device").then(|| {
             format!(
@@ -63,7 +60,7 @@ impl Promise {
     }
 
     /// Weighs it on a device or file of `total` bytes.
-    pub(crate) fn weigh(&self, total: u64) -> Result<Kept> {
+    pub fn weigh(&self, total: u64) -> Result<Kept> {
         let at = |failure: Failure| failure.at_path(&self.file);
         let measured = region::covered(&self.profile, total, self.region).map_err(at)?;
         let site = Site { profile: &self.profile, measured, total, region: self.region };

@@ -16,7 +16,7 @@ const READ: &str = "#2f83c7";
 const GREY: &str = "#808080";
 
 /// The picture, with a table under it: heads, then rows.
-pub(crate) fn svg<const COLUMNS: usize>(profile: &Profile, table: &[[String; COLUMNS]]) -> String {
+pub fn svg<const COLUMNS: usize>(profile: &Profile, table: &[[String; COLUMNS]]) -> String {
     let lines = Lines::of(profile);
     let (left, right, top, bottom) = AROUND;
     let across = |share: f64| left + share * (WIDTH - left - right);

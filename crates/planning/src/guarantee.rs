@@ -1,74 +1,30 @@
-//! What a ring promises, as its superblock has it, in words and in JSON; and why it does not hold yet, or not here.
+//! Guarantee of a ring, as its superblock has it, in words and in JSON; and why it does not hold yet, or not here.
 
-use crate::plan::answer::AttributesShown;
+use crate::plan::answer::attribute_load;
 use crate::plan::{Admitted, Ask, FLUSH, Packs, text};
 use holdfast_base::counted;
-use holdfast_base::{ByteSize, Rate, Timestamp};
-use holdfast_client::json;
+use holdfast_base::{ByteSize, Rate};
+use holdfast_client::json::{Guarantee, GuaranteeFigures};
 use holdfast_client::times;
 use holdfast_format::{Superblock, Terms};
 use holdfast_media::Footing;
 use holdfast_protocol::wire::Status;
 use holdfast_ring::{Figures, Lack, NOTHING_PROMISED, Refused, longest, standing};
-use serde::{Serialize, Serializer};
 use std::path::Path;
 
-/// A ring's guarantee as JSON.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Shown {
-    /// Whether it holds now.
-    holds: bool,
-    /// Why it does not: until when, or for ever.
-    #[serde(serialize_with = "in_words")]
-    best_effort: Vec<Lack>,
-    rate_bytes_per_second: u64,
-    elements_per_second: u64,
-    burst_bytes: u64,
-    #[serde(flatten)]
-    attributes: AttributesShown,
-    medium_bytes_per_second: u64,
-    /// What the run that is under way was admitted for: its streams may declare something else.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    run_medium_bytes_per_second: Option<u64>,
-    gather: u16,
-    buffers: u32,
-    memory_bytes: u64,
-    region_bytes: u64,
-    #[serde(serialize_with = "json::time")]
-    measured_at: Timestamp,
-    /// `None` when it would not be admitted any more.
-    #[serde(flatten)]
-    figures: Option<FiguresShown>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct FiguresShown {
-    capture_only_bytes_per_second: u64,
-    with_reads_bytes_per_second: u64,
-    reads_left_bytes_per_second: u64,
-    burst_seconds: [Option<f64>; 3],
-    durable_after_seconds: f64,
-    longest_write_seconds: f64,
-    longest_read_seconds: f64,
-}
-
-fn in_words<S: Serializer>(lacks: &[Lack], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(lacks.iter().map(Lack::to_string))
-}
-
 /// Why what was admitted for the ring at a path is not guaranteed there, or not yet; so many of its slots were never written.
-pub(crate) fn lacks(path: &Path, unwritten: u32) -> Vec<Lack> {
+pub fn lacks(path: &Path, unwritten: u32) -> Vec<Lack> {
     Lack::of(&Footing::of(path), unwritten)
 }
 
 /// The guarantee of the ring at a path, of which so many slots were never written; `None` for one that does its best.
-pub(crate) fn of(path: &Path, superblock: &Superblock, unwritten: u32) -> Option<Shown> {
+pub fn of(path: &Path, superblock: &Superblock, unwritten: u32) -> Option<Guarantee> {
     let terms = superblock.terms.as_ref()?;
     Some(shown(terms, superblock, lacks(path, unwritten)))
 }
 
 /// The same of a ring that was looked at, with a recorder or without.
-pub(crate) fn seen(path: &Path, superblock: &Superblock, status: &Status) -> Option<Shown> {
+pub fn seen(path: &Path, superblock: &Superblock, status: &Status) -> Option<Guarantee> {
     let mut shown = of(path, superblock, status.ring.slots.unwritten)?;
     let margin = status.recorder.as_ref().and_then(|recorder| recorder.margin);
     shown.run_medium_bytes_per_second = margin.map(|margin| margin.rate.0);
@@ -79,13 +35,6 @@ pub(crate) fn seen(path: &Path, superblock: &Superblock, status: &Status) -> Opt
         shown.best_effort.push(Lack::Buffers { has: recorder.buffers.count, takes: shown.buffers });
     }
     Some(shown)
-}
-
-impl Shown {
-    /// Why it does not hold here and now.
-    pub(crate) fn why_not(&self) -> &[Lack] {
-        &self.best_effort
-    }
 }
 
 /// What a ring's terms come to, with what was asked, and the shape and the load that they are of; `None` where nothing was
@@ -118,20 +67,20 @@ fn weighed(terms: &Terms, slot: ByteSize, slots: u32) -> (Ask, Result<(Admitted,
     (ask, both)
 }
 
-fn shown(terms: &Terms, superblock: &Superblock, mut lacks: Vec<Lack>) -> Shown {
+fn shown(terms: &Terms, superblock: &Superblock, mut lacks: Vec<Lack>) -> Guarantee {
     let slot = ByteSize(superblock.geometry.slot_bytes);
     let (ask, weighed) = weighed(terms, slot, superblock.geometry.slots);
     if let Err(refused) = &weighed {
         lacks.push(Lack::Refused(*refused));
     }
     let packs = Packs::of(&terms.measured);
-    Shown {
+    Guarantee {
         holds: lacks.is_empty(),
         best_effort: lacks,
         rate_bytes_per_second: terms.rate.0,
         elements_per_second: terms.elements,
         burst_bytes: terms.burst.0,
-        attributes: AttributesShown::of(&ask),
+        attributes: attribute_load(&ask),
         medium_bytes_per_second: ask.load(slot).rate.0,
         run_medium_bytes_per_second: None,
         gather: terms.gather,
@@ -142,7 +91,7 @@ fn shown(terms: &Terms, superblock: &Superblock, mut lacks: Vec<Lack>) -> Shown 
         figures: weighed.ok().map(|(admitted, figures)| {
             let longest = longest(&terms.measured, &admitted.shape, &admitted.guarantee);
             let shape = admitted.shape.among(superblock.geometry.slots);
-            FiguresShown {
+            GuaranteeFigures {
                 capture_only_bytes_per_second: ask.most_alone(&shape, packs).medium.0,
                 with_reads_bytes_per_second: ask.most(&shape, packs).medium.0,
                 reads_left_bytes_per_second: figures.reads_left.0,
@@ -156,7 +105,7 @@ fn shown(terms: &Terms, superblock: &Superblock, mut lacks: Vec<Lack>) -> Shown 
 }
 
 /// The same in words: what is promised, then what follows from it.
-pub(crate) fn lines(guarantee: Option<&Shown>) -> Vec<String> {
+pub fn lines(guarantee: Option<&Guarantee>) -> Vec<String> {
     let Some(shown) = guarantee else { return vec![NOTHING_PROMISED.to_owned()] };
     let rate = Rate(shown.rate_bytes_per_second);
     let medium = Rate(shown.medium_bytes_per_second);

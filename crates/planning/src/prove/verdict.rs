@@ -1,7 +1,7 @@
 //! What follows from what was measured: whether the ring kept what it promised, and if not, which promise was broken and
 //! whether the device was another than was measured. Pure.
 
-use super::stages::{Kind, Promised};
+use super::stages::{Promised, StageKind};
 use holdfast_base::{MAX_AWAY, Rate, many};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -25,71 +25,73 @@ const SEEN: Duration = Duration::from_millis(100);
 
 /// What a burst came to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct BurstResult {
+pub struct BurstResult {
     /// How many times the declared rate were asked for.
-    pub(crate) factor: f64,
+    pub factor: f64,
     /// How many times it came to.
-    pub(crate) reached: f64,
+    pub reached: f64,
     /// For how long the ring promised to take it; `null`: for ever, or nothing was promised.
-    pub(crate) promised_seconds: Option<f64>,
+    pub promised_seconds: Option<f64>,
     /// For how long it was driven.
-    pub(crate) driven_seconds: f64,
+    pub driven_seconds: f64,
     /// When the first loss was seen.
-    pub(crate) lost_after_seconds: Option<f64>,
+    pub lost_after_seconds: Option<f64>,
 }
 
 /// What a reader got.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct ReaderResult {
+pub struct ReaderResult {
     /// What it does.
-    pub(crate) reads: &'static str,
-    pub(crate) elements: u64,
-    pub(crate) bytes: u64,
+    pub reads: &'static str,
+    pub elements: u64,
+    pub bytes: u64,
     /// The longest that it waited for something.
-    pub(crate) longest_wait_seconds: f64,
+    pub longest_wait_seconds: f64,
     /// The share of its time in which it checked what it had.
-    pub(crate) checking_share: f64,
+    pub checking_share: f64,
 }
 
 /// What a stage came to.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct StageResult {
+pub struct StageResult {
     #[serde(skip)]
-    pub(crate) kind: Option<Kind>,
-    pub(crate) stage: &'static str,
-    pub(crate) seconds: f64,
+    pub kind: Option<StageKind>,
+    pub stage: &'static str,
+    pub seconds: f64,
     /// Payload that was to come, and that came.
-    pub(crate) asked_bytes_per_second: u64,
-    pub(crate) sent_bytes_per_second: u64,
-    pub(crate) sent_elements: u64,
-    pub(crate) sent_bytes: u64,
+    pub asked_bytes_per_second: u64,
+    pub sent_bytes_per_second: u64,
+    pub sent_elements: u64,
+    pub sent_bytes: u64,
     /// What the recorder says it has recorded, and lost.
-    pub(crate) recorded_elements: u64,
-    pub(crate) lost_elements: u64,
-    pub(crate) gaps: u64,
-    pub(crate) unknown_gaps: u64,
+    pub recorded_elements: u64,
+    pub lost_elements: u64,
+    pub gaps: u64,
+    pub unknown_gaps: u64,
     /// Elements, by the causes that `gaps` names.
-    pub(crate) lost_by_cause: BTreeMap<String, u64>,
+    pub lost_by_cause: BTreeMap<String, u64>,
     /// The least slack; `null` where nothing was promised.
-    pub(crate) slack_least_seconds: Option<f64>,
+    pub slack_least_seconds: Option<f64>,
     /// The greatest age of data that was not durable yet.
-    pub(crate) durable_after_worst_seconds: Option<f64>,
+    pub durable_after_worst_seconds: Option<f64>,
     /// The longest time in which the recorder did not look what its source had.
-    pub(crate) away_worst_seconds: f64,
-    pub(crate) buffers: u32,
-    pub(crate) buffers_most_in_use: u32,
+    pub away_worst_seconds: f64,
+    pub buffers: u32,
+    pub buffers_most_in_use: u32,
     /// As the device served them.
-    pub(crate) worst_write_seconds: f64,
-    pub(crate) worst_read_seconds: f64,
-    pub(crate) disk_errors: u64,
+    pub worst_write_seconds: f64,
+    pub worst_read_seconds: f64,
+    pub disk_errors: u64,
     /// The share of the time in which the device had something to do.
-    pub(crate) device_busy_share: f64,
+    pub device_busy_share: f64,
     /// What was read from the device, in how many requests, and how long it had one of them.
-    pub(crate) read_bytes: u64,
-    pub(crate) device_reads: u64,
-    pub(crate) device_read_seconds: f64,
-    pub(crate) readers: Vec<ReaderResult>,
-    pub(crate) bursts: Vec<BurstResult>,
+    pub read_bytes: u64,
+    pub device_reads: u64,
+    pub device_read_seconds: f64,
+    pub readers: Vec<ReaderResult>,
+    pub bursts: Vec<BurstResult>,
 }
 
 impl StageResult {
@@ -118,37 +120,39 @@ impl StageResult {
                 .zip(burst.promised_seconds)
                 .is_some_and(|(lost, promised)| lost > promised)
         };
-        self.kind == Some(Kind::Bursts) && self.bursts.iter().any(beyond)
+        self.kind == Some(StageKind::Bursts) && self.bursts.iter().any(beyond)
     }
 }
 
 /// What reading everything back came to.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct ReadBack {
+pub struct ReadBack {
     /// Elements that are on the medium as they were sent.
-    pub(crate) elements: u64,
-    pub(crate) bytes: u64,
+    pub elements: u64,
+    pub bytes: u64,
     /// Elements that gaps on the ring tell of.
-    pub(crate) lost_elements: u64,
-    pub(crate) gaps: u64,
+    pub lost_elements: u64,
+    pub gaps: u64,
     /// Elements that had expired before they were read back, as the oldest do.
-    pub(crate) expired_elements: u64,
+    pub expired_elements: u64,
 }
 
 /// All that was measured.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Measured {
-    pub(crate) stages: Vec<StageResult>,
-    pub(crate) read_back: ReadBack,
+pub struct Measured {
+    pub stages: Vec<StageResult>,
+    pub read_back: ReadBack,
     /// Wrong, missing, damaged: how many, and the first of them.
-    pub(crate) wrong: u64,
-    pub(crate) faults: Vec<String>,
+    pub wrong: u64,
+    pub faults: Vec<String>,
 }
 
 /// How a proof ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// All that was promised was kept.
     Pass,
     /// A promise was broken.
@@ -242,10 +246,10 @@ fn kept(
     notes: &mut Vec<String>,
 ) {
     let name = stage.stage;
-    let kind = stage.kind.unwrap_or(Kind::Guarantee);
+    let kind = stage.kind.unwrap_or(StageKind::Guarantee);
     let sent = Rate(stage.sent_bytes_per_second);
     let asked = Rate(stage.asked_bytes_per_second);
-    let short = kind != Kind::Bursts && (sent.0 as f64) < asked.0 as f64 * DRIVEN;
+    let short = kind != StageKind::Bursts && (sent.0 as f64) < asked.0 as f64 * DRIVEN;
     // Above what was declared the machine may be what is too slow: then there was memory left when it lost something.
     let spare = stage.buffers.saturating_sub(stage.buffers_most_in_use);
     let machine = short && asked > rate && spare > 0;
@@ -271,7 +275,7 @@ fn kept(
         }
     }
     if let Some(worst) = stage.durable_after_worst_seconds
-        && kind != Kind::Bursts
+        && kind != StageKind::Bursts
         && worst > seconds(promised.durable_after + SEEN)
     {
         let limit = seconds(promised.durable_after);
@@ -286,7 +290,7 @@ fn kept(
             notes.push(format!("{name}: this machine sent {sent} instead of {asked}; more was not shown"));
         }
     }
-    if kind == Kind::Left {
+    if kind == StageKind::Left {
         reading(stage, promised, broken, void, notes);
     }
     if stage.buffers < promised.buffers && stage.buffers > 0 {
@@ -365,7 +369,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
     const RATE: Rate = Rate(60 * MIB);
 
-    fn stage(kind: Kind) -> StageResult {
+    fn stage(kind: StageKind) -> StageResult {
         StageResult {
             kind: Some(kind),
             stage: kind.name(),
@@ -390,7 +394,7 @@ mod tests {
     }
 
     fn good() -> Measured {
-        let mut bursts = stage(Kind::Bursts);
+        let mut bursts = stage(StageKind::Bursts);
         bursts.bursts = vec![
             BurstResult {
                 factor: 2.0,
@@ -410,8 +414,13 @@ mod tests {
         bursts.lost_elements = 100;
         bursts.recorded_elements = 9500;
         bursts.gaps = 1;
-        let stages =
-            vec![stage(Kind::Capture), stage(Kind::Left), stage(Kind::Guarantee), stage(Kind::Reads), bursts];
+        let stages = vec![
+            stage(StageKind::Capture),
+            stage(StageKind::Left),
+            stage(StageKind::Guarantee),
+            stage(StageKind::Reads),
+            bursts,
+        ];
         Measured { stages, ..Measured::default() }
     }
 

@@ -4,8 +4,8 @@
 use super::stages::Readers;
 use super::tally::{Begins, Sent, Tally, wrong};
 use super::verdict::ReaderResult;
-use crate::out::notices;
 use holdfast_base::{Ordinal, StreamId, Timestamp};
+use holdfast_client::Notices;
 use holdfast_client::orders;
 use holdfast_protocol::LinkError;
 use holdfast_reader::{Item, RingReader, Selection};
@@ -33,6 +33,7 @@ pub(crate) struct Known {
     pub(crate) period: Duration,
     /// Makes different runs read at different places.
     pub(crate) seed: u64,
+    pub(crate) notices: Notices,
 }
 
 /// What a reader does.
@@ -231,7 +232,7 @@ impl Reader {
             condition_hold: None,
             order: None,
         });
-        match orders::give(ring, &order, &notices()) {
+        match orders::give(ring, &order, &self.known.notices) {
             Ok(Outcome::Held { .. }) => *held = Some(Selection { range, ..Selection::ALL }),
             // Too much for a small ring, or nothing there yet.
             _ => return Ok(Turn::Wait),

@@ -1,9 +1,10 @@
-//! The answer of `holdfast plan` for people.
+//! Text of a plan, for people.
 
-use super::answer::{Answer, AttributesShown};
+use super::answer::Answer;
 use super::{Ask, ELEMENT};
 use holdfast_base::{ByteSize, Rate};
 use holdfast_base::{counted, grouped};
+use holdfast_client::json::AttributeLoad;
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
 use std::time::Duration;
@@ -35,7 +36,7 @@ fn both(medium: u64, payload: u64) -> String {
 }
 
 /// The lines before the tables: a word and what is said of it.
-pub(crate) fn lines(answer: &Answer, ask: &Ask) -> Vec<(&'static str, String)> {
+pub fn lines(answer: &Answer, ask: &Ask) -> Vec<(&'static str, String)> {
     let chosen = |given: bool| if given { "" } else { " (chosen)" };
     let elements = match (ask.elements, ask.size) {
         (_, Some(size)) => format!(" of {} each", ByteSize(size)),
@@ -118,7 +119,7 @@ pub(crate) fn lines(answer: &Answer, ask: &Ask) -> Vec<(&'static str, String)> {
         format!("; the stated endurance lasts {}", span(years * 365.25 * 86_400.0))
     });
     if answer.attributes.attributes > 0 {
-        let AttributesShown { attributes, attribute_bytes_per_element: bytes } = answer.attributes;
+        let AttributeLoad { attributes, attribute_bytes_per_element: bytes } = answer.attributes;
         let text = format!(
             "{} of each element, in columns of up to {bytes} bytes",
             counted(attributes.into(), "attribute")
@@ -139,7 +140,7 @@ pub(crate) fn bursts(seconds: &[Option<f64>; 3]) -> String {
 }
 
 /// What gathering more or fewer slots would change.
-pub(crate) fn by_gather(answer: &Answer) -> Table {
+pub fn by_gather(answer: &Answer) -> Table {
     let mut table = Table::new(&[
         ("in one go", Side::Right),
         ("buffers", Side::Right),
@@ -161,7 +162,7 @@ pub(crate) fn by_gather(answer: &Answer) -> Table {
 }
 
 /// What other parts of the device would be good for.
-pub(crate) fn by_region(answer: &Answer) -> Table {
+pub fn by_region(answer: &Answer) -> Table {
     let mut table = Table::new(&[
         ("region", Side::Left),
         ("size", Side::Right),

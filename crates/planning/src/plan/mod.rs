@@ -1,12 +1,23 @@
-//! What a ring on a measured device would be admitted for, and in which shape: the arithmetic is the ring's
+//! Plan of a ring on a measured device: what it would be admitted for, and in which shape. The arithmetic is the ring's
 //! (`holdfast_ring::admit`); here sensible sizes are chosen for what nobody chose. Pure.
 
 pub(crate) mod answer;
-pub(crate) mod promise;
-pub(crate) mod refusal;
+mod load_options;
+mod promise;
+mod refusal;
 pub(crate) mod region;
-pub(crate) mod text;
+mod region_promise;
+pub mod text;
 
+pub use answer::{Answer, GatherRow, RegionRow};
+pub use load_options::LoadOptions;
+pub use promise::{Kept, Promise};
+pub(crate) use refusal::Site;
+pub use region::Region;
+pub use region_promise::{RegionPromise, region_promise};
+
+use crate::profile_file;
+use holdfast_base::failure::Failure;
 use holdfast_base::{ByteSize, MAX_SLOT, Rate};
 use holdfast_format::{ElementLoad, Geometry, Measured, Terms};
 use holdfast_media::Profile;
@@ -14,10 +25,11 @@ use holdfast_ring::{
     Declared, Figures, Guarantee, Load, PACKED, Refused, Shape, admit, fewest_slots, figures, least_named,
     least_slot, least_slots, load, most_below, too_small_to_hold,
 };
+use std::path::Path;
 use std::time::Duration;
 
 /// Without `--elements` they are taken to be so long.
-pub(crate) const ELEMENT: u64 = 64 << 10;
+pub const ELEMENT: u64 = 64 << 10;
 
 /// Without `--quantum` reads are cut into pieces of this size: on a drive with a head, moving there is then a small part of
 /// a read.
@@ -31,33 +43,33 @@ const GATHERS: [u16; 4] = [4, 2, 1, 8];
 const MANY_BUFFERS: u32 = 64;
 
 /// The flush interval that a recorder has unless it is told.
-pub(crate) const FLUSH: Duration = Duration::from_secs(1);
+pub const FLUSH: Duration = Duration::from_secs(1);
 
 /// What is wanted of a ring; `None` where nothing was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ask {
+pub struct Ask {
     /// Payload of all streams.
-    pub(crate) rate: Rate,
+    pub rate: Rate,
     /// Elements a second of all streams.
-    pub(crate) elements: Option<u64>,
+    pub elements: Option<u64>,
     /// Bytes of an element, where that is known.
-    pub(crate) size: Option<u64>,
+    pub size: Option<u64>,
     /// Payload that may come at once beyond the rate.
-    pub(crate) burst: ByteSize,
+    pub burst: ByteSize,
     /// Streams.
-    pub(crate) streams: usize,
+    pub streams: usize,
     /// What an element takes beside its payload.
-    pub(crate) each: ElementLoad,
+    pub each: ElementLoad,
     /// Slot size.
-    pub(crate) slot: Option<ByteSize>,
+    pub slot: Option<ByteSize>,
     /// Slots written in one go.
-    pub(crate) gather: Option<u16>,
+    pub gather: Option<u16>,
     /// Largest read.
-    pub(crate) quantum: Option<ByteSize>,
+    pub quantum: Option<ByteSize>,
     /// Memory for slot buffers.
-    pub(crate) memory: Option<ByteSize>,
+    pub memory: Option<ByteSize>,
     /// The flush interval.
-    pub(crate) flush: Duration,
+    pub flush: Duration,
 }
 
 /// What the packer may be relied on for, in a second.
@@ -99,10 +111,13 @@ pub(crate) struct Candidate {
 
 /// A shape that was admitted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Admitted {
-    pub(crate) load: Load,
-    pub(crate) shape: Shape,
-    pub(crate) guarantee: Guarantee,
+pub struct Admitted {
+    /// The load on the medium.
+    pub load: Load,
+    /// The shape of the ring.
+    pub shape: Shape,
+    /// What follows from both.
+    pub guarantee: Guarantee,
 }
 
 /// Nothing was admitted: the shape that comes nearest, and why not.
@@ -300,10 +315,45 @@ fn smallest(slot: ByteSize, slots: u32) -> ByteSize {
     ByteSize(Geometry::lane_for(slot.0, slots.into()))
 }
 
+/// Plan of a ring on the device that a profile is of.
+pub struct Plan {
+    /// The profile.
+    pub profile: Profile,
+    /// What is asked.
+    pub ask: Ask,
+    /// What follows from it.
+    pub answer: Answer,
+}
+
+impl Plan {
+    /// Plans a ring of `bytes`, or of the whole device; `endurance` is what may be written to the device over its life.
+    pub fn of_profile(
+        file: &Path,
+        options: &LoadOptions,
+        bytes: Option<ByteSize>,
+        endurance: Option<ByteSize>,
+    ) -> holdfast_base::failure::Result<Self> {
+        let ask = options.ask()?;
+        let profile = profile_file::read(file)?;
+        let total = bytes.unwrap_or(profile.device.bytes).0;
+        let at = |failure: Failure| failure.at_path(file);
+        let measured = region::covered(&profile, total, options.region).map_err(at)?;
+        let site = Site { profile: &profile, measured, total, region: options.region };
+        // What of smaller slots is wrong, the inequality says.
+        if let Some(slot) = options.slot.filter(|slot| *slot >= least_slot(&measured)) {
+            Geometry::for_lane(site.lane(), slot.0, Vec::new())
+                .map_err(|error| Failure::usage(error).at("--slot"))?;
+        }
+        let admitted = site.admit(&ask).map_err(at)?;
+        let answer = Answer::new(&site, &ask, &admitted, endurance);
+        Ok(Self { profile, ask, answer })
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
+    use super::Site;
     use super::answer::Answer;
-    use super::refusal::Site;
     use super::region::Region;
     use super::*;
     use crate::profile_file::tests::paper;

@@ -1,9 +1,10 @@
 //! Everything that `holdfast plan` answers, as plain figures: for JSON as they are, for people by `text`. Pure.
 
-use super::refusal::Site;
+use super::Site;
 use super::region::{self, Region};
 use super::{Admitted, Ask, Packs, slots};
 use holdfast_base::{ByteSize, Rate};
+use holdfast_client::json::AttributeLoad;
 use holdfast_format::Measured;
 use holdfast_ring::{Load, Shape, admit, figures, least_slot};
 use serde::Serialize;
@@ -18,83 +19,79 @@ const DAY: f64 = 86_400.0;
 const YEAR: f64 = 365.25 * DAY;
 
 /// The answer.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Answer {
-    pub(crate) rate_bytes_per_second: u64,
-    pub(crate) elements_per_second: u64,
-    pub(crate) burst_bytes: u64,
+pub struct Answer {
+    pub rate_bytes_per_second: u64,
+    pub elements_per_second: u64,
+    pub burst_bytes: u64,
     #[serde(flatten)]
-    pub(crate) attributes: AttributesShown,
-    pub(crate) medium_bytes_per_second: u64,
-    pub(crate) used_share: f64,
-    pub(crate) region_percent: u8,
-    pub(crate) region_bytes: u64,
-    pub(crate) device_bytes: u64,
-    pub(crate) worst_write_bytes_per_second: u64,
-    pub(crate) worst_read_bytes_per_second: u64,
-    pub(crate) slot_bytes: u64,
-    pub(crate) slots: u32,
-    pub(crate) gather: u16,
-    pub(crate) quantum_bytes: u32,
-    pub(crate) buffers: u32,
-    pub(crate) memory_bytes: u64,
-    pub(crate) flush_seconds: f64,
-    pub(crate) write_seconds: f64,
-    pub(crate) wait_seconds: f64,
-    pub(crate) period_seconds: f64,
-    pub(crate) forced_seconds: f64,
-    pub(crate) durable_after_seconds: f64,
-    pub(crate) capture_only_bytes_per_second: u64,
-    pub(crate) capture_only_payload_bytes_per_second: u64,
-    pub(crate) with_reads_bytes_per_second: u64,
-    pub(crate) with_reads_payload_bytes_per_second: u64,
-    pub(crate) reads_left_bytes_per_second: u64,
+    pub attributes: AttributeLoad,
+    pub medium_bytes_per_second: u64,
+    pub used_share: f64,
+    pub region_percent: u8,
+    pub region_bytes: u64,
+    pub device_bytes: u64,
+    pub worst_write_bytes_per_second: u64,
+    pub worst_read_bytes_per_second: u64,
+    pub slot_bytes: u64,
+    pub slots: u32,
+    pub gather: u16,
+    pub quantum_bytes: u32,
+    pub buffers: u32,
+    pub memory_bytes: u64,
+    pub flush_seconds: f64,
+    pub write_seconds: f64,
+    pub wait_seconds: f64,
+    pub period_seconds: f64,
+    pub forced_seconds: f64,
+    pub durable_after_seconds: f64,
+    pub capture_only_bytes_per_second: u64,
+    pub capture_only_payload_bytes_per_second: u64,
+    pub with_reads_bytes_per_second: u64,
+    pub with_reads_payload_bytes_per_second: u64,
+    pub reads_left_bytes_per_second: u64,
     /// At 1.5, 2 and 4 times the rate; `null`: for ever.
-    pub(crate) burst_seconds: [Option<f64>; 3],
-    pub(crate) kept_seconds: f64,
-    pub(crate) drive_writes_per_day: f64,
-    pub(crate) endurance_years: Option<f64>,
-    pub(crate) by_gather: Vec<GatherRow>,
-    pub(crate) by_region: Vec<RegionRow>,
+    pub burst_seconds: [Option<f64>; 3],
+    pub kept_seconds: f64,
+    pub drive_writes_per_day: f64,
+    pub endurance_years: Option<f64>,
+    pub by_gather: Vec<GatherRow>,
+    pub by_region: Vec<RegionRow>,
 }
 
-/// What attributes are counted with.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct AttributesShown {
-    /// How many each element has.
-    pub(crate) attributes: u16,
-    /// Bytes that they take in columns, at most.
-    pub(crate) attribute_bytes_per_element: u64,
-}
-
-impl AttributesShown {
-    pub(crate) fn of(ask: &Ask) -> Self {
-        let size = ask.rate.0.div_ceil(ask.elements().max(1));
-        Self { attributes: ask.each.columns, attribute_bytes_per_element: ask.each.of_size(size).total() }
+/// The load of attributes, as it is asked for.
+pub(crate) fn attribute_load(ask: &Ask) -> AttributeLoad {
+    let size = ask.rate.0.div_ceil(ask.elements().max(1));
+    AttributeLoad {
+        attributes: ask.each.columns,
+        attribute_bytes_per_element: ask.each.of_size(size).total(),
     }
 }
 
 /// What gathering costs and gives.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct GatherRow {
-    pub(crate) gather: u16,
-    pub(crate) admitted: bool,
-    pub(crate) buffers: Option<u32>,
-    pub(crate) memory_bytes: Option<u64>,
-    pub(crate) reads_left_bytes_per_second: Option<u64>,
-    pub(crate) durable_after_seconds: Option<f64>,
+pub struct GatherRow {
+    pub gather: u16,
+    pub admitted: bool,
+    pub buffers: Option<u32>,
+    pub memory_bytes: Option<u64>,
+    pub reads_left_bytes_per_second: Option<u64>,
+    pub durable_after_seconds: Option<f64>,
 }
 
 /// What a part of the device would be good for.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct RegionRow {
-    pub(crate) region_percent: u8,
-    pub(crate) region_bytes: u64,
-    pub(crate) worst_write_bytes_per_second: u64,
-    pub(crate) medium_bytes_per_second: u64,
-    pub(crate) rate_bytes_per_second: u64,
+pub struct RegionRow {
+    pub region_percent: u8,
+    pub region_bytes: u64,
+    pub worst_write_bytes_per_second: u64,
+    pub medium_bytes_per_second: u64,
+    pub rate_bytes_per_second: u64,
     /// How long data would stay at the rate that was asked for; `null` where that is not admitted.
-    pub(crate) kept_seconds: Option<f64>,
+    pub kept_seconds: Option<f64>,
 }
 
 impl Answer {
@@ -113,7 +110,7 @@ impl Answer {
             rate_bytes_per_second: ask.rate.0,
             elements_per_second: ask.elements(),
             burst_bytes: ask.burst.0,
-            attributes: AttributesShown::of(ask),
+            attributes: attribute_load(ask),
             medium_bytes_per_second: load.rate.0,
             used_share: f64::from(guarantee.used) / 1e6,
             region_percent: site.region.0,

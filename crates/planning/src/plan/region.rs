@@ -13,11 +13,11 @@ const NEAR: u64 = 1000;
 
 /// The first so many hundredths of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Region(pub(crate) u8);
+pub struct Region(pub(crate) u8);
 
 impl Region {
     /// All of it.
-    pub(crate) const WHOLE: Self = Self(100);
+    pub const WHOLE: Self = Self(100);
 }
 
 impl FromStr for Region {

@@ -31,7 +31,7 @@ pub(crate) struct Promised {
 
 /// What a stage is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum StageKind {
     /// The highest rate while nobody reads.
     Capture,
     /// What is left for reading in order at the declared rate.
@@ -44,9 +44,9 @@ pub(crate) enum Kind {
     Bursts,
 }
 
-impl Kind {
+impl StageKind {
     /// As it is told.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Capture => "capture only",
             Self::Left => "reading in order",
@@ -70,7 +70,7 @@ pub(crate) enum Readers {
 /// A stretch of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stage {
-    pub(crate) kind: Kind,
+    pub(crate) kind: StageKind,
     /// Payload.
     pub(crate) rate: Rate,
     pub(crate) readers: Readers,
@@ -91,12 +91,12 @@ pub(crate) struct Burst {
 }
 
 /// Shares of the whole time, in hundredths.
-const SHARES: [(Kind, Readers, u32); 5] = [
-    (Kind::Capture, Readers::Nobody, 20),
-    (Kind::Left, Readers::InOrder, 20),
-    (Kind::Guarantee, Readers::All, 30),
-    (Kind::Reads, Readers::All, 10),
-    (Kind::Bursts, Readers::All, 20),
+const SHARES: [(StageKind, Readers, u32); 5] = [
+    (StageKind::Capture, Readers::Nobody, 20),
+    (StageKind::Left, Readers::InOrder, 20),
+    (StageKind::Guarantee, Readers::All, 30),
+    (StageKind::Reads, Readers::All, 10),
+    (StageKind::Bursts, Readers::All, 20),
 ];
 
 /// How far a rate is taken back, in thousandths, so that rounding does not make one of it that was not admitted.
@@ -108,10 +108,10 @@ fn below(rate: Rate) -> Rate {
 
 /// The stages of a proof that takes so long. Without a promise everything comes at the rate that was asked for.
 pub(crate) fn stages(total: Duration, rate: Rate, promised: Option<&Promised>) -> Vec<Stage> {
-    let stage = |&(kind, readers, share): &(Kind, Readers, u32)| {
+    let stage = |&(kind, readers, share): &(StageKind, Readers, u32)| {
         let rate = match (kind, promised) {
-            (Kind::Capture, Some(promised)) => below(promised.capture_only).max(rate),
-            (Kind::Reads, Some(promised)) => below(promised.with_reads).max(rate),
+            (StageKind::Capture, Some(promised)) => below(promised.capture_only).max(rate),
+            (StageKind::Reads, Some(promised)) => below(promised.with_reads).max(rate),
             _ => rate,
         };
         Stage { kind, rate, readers, lasts: total * share / 100 }
@@ -136,7 +136,7 @@ pub(crate) fn bursts(stage: &Stage, halves: [u32; 3], promised: Option<&Promised
 pub(crate) fn is_read_back_now(free: u64, slot: ByteSize, coming: &[Stage]) -> bool {
     let more = |stage: &Stage| {
         // Bursts bring up to four times the rate for half of their time.
-        let factor = if stage.kind == Kind::Bursts { 2.5 } else { 1.0 };
+        let factor = if stage.kind == StageKind::Bursts { 2.5 } else { 1.0 };
         stage.rate.0 as f64 * stage.lasts.as_secs_f64() * factor
     };
     let bytes: f64 = coming.iter().map(more).sum();
@@ -183,12 +183,12 @@ pub(crate) mod tests {
         let all: Duration = stages.iter().map(|stage| stage.lasts).sum();
         assert_eq!(all, Duration::from_secs(100));
         let of = |kind| stages.iter().find(|stage| stage.kind == kind).unwrap();
-        assert!(of(Kind::Capture).rate.0.abs_diff(62 * MIB) <= MIB / 10);
-        assert!(of(Kind::Reads).rate < Rate(61 * MIB) && of(Kind::Reads).readers == Readers::All);
-        assert_eq!(of(Kind::Guarantee).rate, Rate(60 * MIB));
-        let bursts = bursts(of(Kind::Bursts), [3, 4, 8], Some(&promised));
+        assert!(of(StageKind::Capture).rate.0.abs_diff(62 * MIB) <= MIB / 10);
+        assert!(of(StageKind::Reads).rate < Rate(61 * MIB) && of(StageKind::Reads).readers == Readers::All);
+        assert_eq!(of(StageKind::Guarantee).rate, Rate(60 * MIB));
+        let bursts = bursts(of(StageKind::Bursts), [3, 4, 8], Some(&promised));
         assert_eq!(bursts.map(|burst| burst.promised), promised.bursts);
-        let third = of(Kind::Bursts).lasts / 3;
+        let third = of(StageKind::Bursts).lasts / 3;
         assert!(bursts.iter().all(|burst| burst.lead + burst.lasts < third));
         let measured = super::stages(Duration::from_secs(100), Rate(60 * MIB), None);
         assert!(measured.iter().all(|stage| stage.rate == Rate(60 * MIB)));

@@ -1,11 +1,11 @@
 //! The ring that is to be proved: whether it may be filled, what it has promised and in which machine, and how it is emptied.
 
-use super::report::{DeviceShown, MachineShown, TermsShown};
+use super::report::{ProvedDevice, ProvedTerms, ProvingMachine};
 use super::stages::{Promised, element};
 use crate::guarantee;
 use crate::identity;
 use crate::plan::Packs;
-use crate::plan::answer::AttributesShown;
+use crate::plan::answer::attribute_load;
 use holdfast_base::Rate;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_client::random;
@@ -19,19 +19,21 @@ use std::path::Path;
 use std::time::Duration;
 
 /// What is to be proved.
-pub(crate) struct Subject {
-    pub(crate) superblock: Superblock,
-    pub(crate) has_data: bool,
+pub struct Subject {
+    /// The superblock of the ring.
+    pub superblock: Superblock,
+    /// There is data on the ring.
+    pub has_data: bool,
     /// Payload to drive it with.
     pub(crate) rate: Rate,
     /// Bytes of an element.
     pub(crate) element: u64,
-    pub(crate) promised: Option<(Promised, TermsShown)>,
+    pub(crate) promised: Option<(Promised, ProvedTerms)>,
 }
 
 impl Subject {
     /// Looks at the ring: whether it may be filled, and what it has promised.
-    pub(crate) fn open(path: &Path, destroy: bool, rate: Option<Rate>) -> Result<Self> {
+    pub fn open(path: &Path, destroy: bool, rate: Option<Rate>) -> Result<Self> {
         // A recorder would own it; what may not be written cannot be proved.
         let cannot = |error| Failure::failed(format_args!("cannot be proved: {error}"));
         drop(Device::open(path, Access::Own).map_err(cannot)?);
@@ -85,7 +87,7 @@ impl Subject {
 }
 
 /// What a ring has promised, and what that rests on.
-fn promised(superblock: &Superblock) -> Option<(Promised, TermsShown)> {
+fn promised(superblock: &Superblock) -> Option<(Promised, ProvedTerms)> {
     let terms = superblock.terms.as_ref()?;
     let (ask, admitted, figures) = guarantee::promised(superblock)?;
     let measured = &terms.measured;
@@ -106,7 +108,7 @@ fn promised(superblock: &Superblock) -> Option<(Promised, TermsShown)> {
         parallel: measured.parallel,
         each: ask.each,
     };
-    let shown = TermsShown {
+    let shown = ProvedTerms {
         measured_at: measured.at,
         worst_write_bytes_per_second: measured.write.0,
         worst_read_bytes_per_second: measured.read.0,
@@ -117,7 +119,7 @@ fn promised(superblock: &Superblock) -> Option<(Promised, TermsShown)> {
         stalled_share: f64::from(measured.stalled) / 1e6,
         parallel: measured.parallel,
         elements_per_second: terms.elements,
-        attributes: AttributesShown::of(&ask),
+        attributes: attribute_load(&ask),
         burst_bytes: terms.burst.0,
         medium_bytes_per_second: medium.0,
         gather: terms.gather,
@@ -133,7 +135,7 @@ fn promised(superblock: &Superblock) -> Option<(Promised, TermsShown)> {
 }
 
 /// Makes the ring anew, empty, as it was made: under another key, so that nothing that is left of the old one counts.
-pub(crate) fn empty(path: &Path) -> Result<Superblock> {
+pub fn empty(path: &Path) -> Result<Superblock> {
     let cannot = |what: &dyn std::fmt::Display| {
         Failure::failed(format_args!("cannot empty the ring: {what}")).at_path(path)
     };
@@ -150,7 +152,7 @@ pub(crate) fn empty(path: &Path) -> Result<Superblock> {
 }
 
 /// The device, as the system tells it.
-pub(crate) fn device(path: &Path) -> DeviceShown {
+pub(crate) fn device(path: &Path) -> ProvedDevice {
     let is_file = rustix::fs::stat(path)
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
     let bytes = if is_file {
@@ -159,7 +161,7 @@ pub(crate) fn device(path: &Path) -> DeviceShown {
         Device::open(path, Access::Look).map_or(0, |device| device.info().bytes)
     };
     let identity = identity::of(path, bytes);
-    DeviceShown {
+    ProvedDevice {
         path: identity.path,
         model: identity.model,
         serial: identity.serial,
@@ -170,11 +172,11 @@ pub(crate) fn device(path: &Path) -> DeviceShown {
 }
 
 /// The machine.
-pub(crate) fn machine(realtime: bool) -> MachineShown {
+pub(crate) fn machine(realtime: bool) -> ProvingMachine {
     let first = |file: &str| fs::read_to_string(file).unwrap_or_default().trim().to_owned();
     let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    MachineShown {
+    ProvingMachine {
         host: first("/proc/sys/kernel/hostname"),
         kernel: first("/proc/sys/kernel/osrelease"),
         processor: name.map_or("an unnamed processor".to_owned(), |(_, name)| name.trim().to_owned()),

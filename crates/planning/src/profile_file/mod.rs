@@ -23,7 +23,7 @@ const MOST_BYTES: u64 = 4 << 20;
 const ANEW: &str = "measure the device again: `holdfast profile`";
 
 /// Writes a profile; a file of that name gives way to it, once it is whole.
-pub(crate) fn write(path: &Path, profile: &Profile) -> Result<()> {
+pub fn write(path: &Path, profile: &Profile) -> Result<()> {
     let text = encode(profile).map_err(|what| unusable(&what, path))?;
     let mut part = path.as_os_str().to_owned();
     part.push(".part");
@@ -40,7 +40,7 @@ pub(crate) fn write(path: &Path, profile: &Profile) -> Result<()> {
 }
 
 /// Reads a profile.
-pub(crate) fn read(path: &Path) -> Result<Profile> {
+pub fn read(path: &Path) -> Result<Profile> {
     let cannot = |error: &std::io::Error| Failure::io("cannot read the profile", path, error);
     let found = fs::metadata(path).map_err(|error| cannot(&error))?;
     if !found.is_file() {

@@ -7,7 +7,7 @@ const COLUMNS: usize = 64;
 const ROWS: usize = 12;
 
 /// The picture, in lines.
-pub(crate) fn text(profile: &Profile) -> String {
+pub fn text(profile: &Profile) -> String {
     let lines = Lines::of(profile);
     let mut grid = [[' '; COLUMNS]; ROWS];
     for (sign, points) in [('r', &lines.read), ('w', &lines.write)] {

@@ -1,4 +1,4 @@
-//! Which device a path leads to, as the system tells it, and whether a profile is of that device.
+//! Identity of the device behind a path, as the system tells it, and whether a profile is of that device.
 
 use holdfast_base::ByteSize;
 use holdfast_media::Identity;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What is known of the device or file at a path, which has so many bytes.
-pub(crate) fn of(path: &Path, bytes: u64) -> Identity {
+pub fn of(path: &Path, bytes: u64) -> Identity {
     let shown = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let named = Identity { path: shown.display().to_string(), bytes: ByteSize(bytes), ..Identity::default() };
     let Ok(stat) = rustix::fs::stat(path) else { return named };

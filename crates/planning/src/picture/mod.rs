@@ -5,8 +5,8 @@
 mod svg;
 mod text;
 
-pub(crate) use svg::svg;
-pub(crate) use text::text;
+pub use svg::svg;
+pub use text::text;
 
 use holdfast_base::Rate;
 use holdfast_media::{Profile, Zone};
