@@ -32,7 +32,7 @@ impl Emulated {
         let program = Program::start(&path, &all, Stdio::null(), &place.file("emulated.said"))?;
         let noted = register(Cleanup::Mount(folder.clone()));
         let mut mounted = Self { folder, program, noted };
-        mounted.program.until("the mount", |program| program.said().contains("orders and counters in"))?;
+        mounted.program.until("the mount", |program| program.said().contains("commands and counters in"))?;
         Ok(mounted)
     }
 

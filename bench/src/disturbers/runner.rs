@@ -155,10 +155,12 @@ fn once(scene: &Scene, case: &Case) -> Result<(CaseOutcome, bool), BenchError> {
     }
     // Whoever reads the log knows how near it was, where it goes to where it is read here.
     let near = margin.is_some_and(|margin| margin.least < margin.kept / 2);
-    if near && surroundings.before.is_none() && !said.contains("capture could have gone on for ") {
+    if near && surroundings.before.is_none() && !said.contains("capture could have continued for only ") {
         return Err(BenchError::Accounting(format!("the log does not tell of a small margin: {said}")));
     }
-    let told = ["the device does not answer", "and no longer"].iter().any(|words| said.contains(words));
+    let told = ["the device does not answer", "capture could have continued for only"]
+        .iter()
+        .any(|words| said.contains(words));
     let kept = if case.covered { summary.lost == 0 } else { summary.lost > 0 && found.missing > 0 && told };
     let rate = rate.0 as f64;
     let outcome = CaseOutcome { sent, summary, found, margin, read, rate, note, discarded: 0, kept };

@@ -194,11 +194,11 @@ mod tests {
         }
         let long = format!("at:{}", "1".repeat(MAX_ATTRIBUTE));
         for (text, column, said) in [
-            ("", 1, "should stand here"),
+            ("", 1, "expected "),
             ("dada", 1, "`vdif`, `spead`, `rtp`"),
             ("rtp2", 1, "`rtp`"),
-            ("vdif:frame", 5, "the end should stand here"),
-            ("at", 3, "`:` should"),
+            ("vdif:frame", 5, "expected the end"),
+            ("at", 3, "expected `:`"),
             ("at:2", 5, "a layout"),
             ("at:2:i16be", 4, "unsigned"),
             ("at:0:ipv4", 4, "unsigned"),

@@ -21,26 +21,26 @@ pub struct SchemaError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// Something else should stand here.
-    #[error("{0} should stand here")]
+    #[error("expected {0}")]
     Wanted(&'static str),
     /// No name.
     #[error("a name has 1 to {MAX_NAME} characters of a-z, 0-9 and _, and does not begin with a digit")]
     Name,
     /// The name of a column that is always there.
-    #[error("`{0}` is a column of every stream ({all} are): take another name", all = RESERVED.join(", "))]
+    #[error("`{0}` is a column of every stream ({all} are); choose another name", all = RESERVED.join(", "))]
     Reserved(String),
     /// Another attribute has the name.
-    #[error("there is an attribute `{0}` already")]
+    #[error("duplicate attribute `{0}`")]
     Twice(String),
     /// Event times are times.
-    #[error("`event_time` is when an element happened: its type is time")]
+    #[error("`event_time` is the event time of an element: its type must be time")]
     EventTime,
     /// No type.
-    #[error("`{0}` is no type: there are {all}", all = list(&Type::ALL))]
+    #[error("unknown type `{0}`: the types are {all}", all = list(&Type::ALL))]
     Type(String),
     /// Nothing that values come from.
     #[error(
-        "values come from at:, json:, packet:, vdif:, spead:, dada: or sigproc:, or are given, not from `{0}`"
+        "unknown origin `{0}`: values come from at:, json:, packet:, vdif:, spead:, dada: or sigproc:, or are given"
     )]
     From(String),
     /// Something that values of this type cannot come from.
@@ -54,7 +54,7 @@ pub enum Problem {
         kind: Type,
     },
     /// A field that is not known.
-    #[error("`{of}` has no `{name}`: there are {all}", all = .known.join(", "))]
+    #[error("`{of}` has no field `{name}`: the fields are {all}", all = .known.join(", "))]
     Field {
         /// Whose field.
         of: &'static str,
@@ -65,12 +65,12 @@ pub enum Problem {
     },
     /// No layout of bytes.
     #[error(
-        "`{0}` is no layout: there are u8, i8, u16le, u16be and so on to u64, i64, f32 and f64, bytesN and textN (N from 1 to \
+        "unknown layout `{0}`: the layouts are u8, i8, u16le, u16be and so on to u64, i64, f32 and f64, bytesN and textN (N from 1 to \
          {MAX_TEXT}), ipv4, ipv6 and mac"
     )]
     Layout(String),
     /// Outside of what is looked at.
-    #[error("it would end at byte {end}: only the first 65536 bytes of an element are looked at")]
+    #[error("the field ends at byte {end}: only the first 65536 bytes of an element are read")]
     TooFar {
         /// Where it would end.
         end: u64,
@@ -84,7 +84,7 @@ pub enum Problem {
     #[error("only unsigned numbers (u8 to u64) have bits")]
     NoBits,
     /// No number that counts.
-    #[error("an unsigned number (u8 to u64) with at least {least} bits should lie here")]
+    #[error("expected an unsigned number (u8 to u64) with at least {least} bits")]
     Counter {
         /// As many bits as it needs.
         least: u32,
@@ -96,7 +96,7 @@ pub enum Problem {
     #[error("a number that is a time counts s, ms, us or ns since 1970, not `{0}`")]
     TimeUnit(String),
     /// A unit where none can be.
-    #[error("`{0}` says in itself what its time counts: leave the unit away")]
+    #[error("`{0}` has a unit of its own: omit the unit")]
     NoUnit(String),
     /// A text that is too long.
     #[error("{what} has at most {most} bytes")]
@@ -107,7 +107,7 @@ pub enum Problem {
         most: usize,
     },
     /// A control character.
-    #[error("control characters have no place here")]
+    #[error("control characters are not allowed")]
     Control,
     /// Too many attributes.
     #[error("a stream has at most {MAX_COLUMNS} attributes")]
@@ -116,7 +116,7 @@ pub enum Problem {
     #[error("with it the schema has more than {} bytes: shorten comments", StreamRecord::MAX_SCHEMA)]
     TooLarge,
     /// `none` among others.
-    #[error("`none` stands alone")]
+    #[error("`none` cannot be combined with other attributes")]
     None,
     /// Longer than any attribute.
     #[error("an attribute has at most {MAX_ATTRIBUTE} bytes")]

@@ -125,7 +125,7 @@ mod tests {
             (&good.replace("at:4:u16be", "at:4:u17be"), "s.toml line 4 column 14: "),
             (&good.replace("\"a\"", "\"A\""), "s.toml line 2 column 9: "),
             (&good.replace("\"a\"", "\"slot\""), "`slot` is a column of every stream"),
-            (&[good, good].concat(), "there is an attribute `a` already, s.toml line 6 column 8"),
+            (&[good, good].concat(), "duplicate attribute `a`, s.toml line 6 column 8"),
             (&format!("{good}unit = \"a,b\"\n"), "s.toml line 5 column 10: "),
             (&format!("{good}comment = \"\"\n"), "s.toml line 5 column 12: "),
         ] {

@@ -25,7 +25,7 @@ pub(crate) enum Command {
 /// A text that is none of them.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "`{0}` is no order: write ok, fast, eio, hang, vanish, reset, or stall and a time such as 3s or 500ms"
+    "`{0}` is not a command: write ok, fast, eio, hang, vanish, reset, or stall and a time such as 3s or 500ms"
 )]
 pub(crate) struct NoCommand(String);
 
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(" stall  1500ms ".parse(), Ok(Command::Stall(Duration::from_millis(1500))));
         for text in ["", "stall", "stall 3", "stall 3h", "stall 99999999s", "ok ok", "stop", "stall ms"] {
             let said = text.parse::<Command>().unwrap_err().to_string();
-            assert!(said.starts_with(&format!("`{text}` is no order: write ok")), "{said}");
+            assert!(said.starts_with(&format!("`{text}` is not a command: write ok")), "{said}");
         }
     }
 }

@@ -67,7 +67,7 @@ impl Folder {
     fn hurry(&self) {
         self.hurried.call_once(|| {
             if let Err(cause) = self.timer.hurry() {
-                (self.warn)(&format!("requests are taken in without real-time priority ({cause})"));
+                (self.warn)(&format!("cannot receive requests with real-time priority: {cause}"));
             }
         });
     }

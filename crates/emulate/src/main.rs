@@ -35,17 +35,17 @@ const TOO_SLOW: u8 = 3;
 enum Failure {
     /// The kernel's side is missing.
     #[error(
-        "/dev/fuse cannot be opened ({0}): load the fuse module (modprobe fuse), and run as root or with access to it"
+        "cannot open /dev/fuse: {0}; load the fuse module (modprobe fuse), and run as root or with access to it"
     )]
     NoFuse(std::io::Error),
     /// There is nowhere to mount it.
-    #[error("{} cannot be mounted on ({cause}): give an existing folder, and run as root", path.display())]
+    #[error("cannot mount on {}: {cause}; use an existing folder, and run as root", path.display())]
     Mount { path: PathBuf, cause: std::io::Error },
     /// Its bytes find no memory.
-    #[error("{0} of memory for the drive's bytes cannot be had: {1}")]
+    #[error("cannot allocate {0} for the drive's bytes: {1}")]
     Memory(ByteSize, holdfast_media::PoolError),
     /// The drive would be too large or too small.
-    #[error("a drive of {0} cannot be emulated: give --bytes from 1MiB to 1TiB")]
+    #[error("cannot emulate a drive of {0}: use --bytes from 1MiB to 1TiB")]
     Size(ByteSize),
     /// A thread or a signal.
     #[error("{0}: {1}")]
@@ -100,15 +100,15 @@ fn run(options: &Options) -> Result<Arc<ReplyTimer>, Failure> {
     let answering = Arc::clone(&timer);
     let thread = std::thread::Builder::new().name("replies".to_owned()).spawn(move || {
         if let Err(cause) = answering.hurry() {
-            warn(&format!("answers go out without real-time priority ({cause}): run as root"));
+            warn(&format!("cannot send replies with real-time priority: {cause}; run as root"));
         }
         answering.serve();
     });
-    thread.map_err(|cause| Failure::System("the thread that answers cannot be started", cause))?;
+    thread.map_err(|cause| Failure::System("cannot start the thread of the replies", cause))?;
     let session = Session::new(folder, &path, &config).map_err(failed)?;
     install_handlers(&timer, path.clone(), options)?;
     println!(
-        "{} ({name}, {bytes}); orders and counters in {}",
+        "{} ({name}, {bytes}); commands and counters in {}",
         path.join("drive").display(),
         path.join("control").display()
     );
@@ -119,7 +119,7 @@ fn run(options: &Options) -> Result<Arc<ReplyTimer>, Failure> {
 /// SIGTERM, SIGINT and SIGHUP unmount; while somebody uses the drive the first only says so, and the second pulls the
 /// plug.
 fn install_handlers(timer: &Arc<ReplyTimer>, path: PathBuf, options: &Options) -> Result<(), Failure> {
-    let failed = |cause| Failure::System("signals cannot be heeded", cause);
+    let failed = |cause| Failure::System("cannot handle signals", cause);
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(failed)?;
     let (timer, log) = (Arc::clone(timer), options.log.clone());
     let handle = move || {
@@ -128,7 +128,7 @@ fn install_handlers(timer: &Arc<ReplyTimer>, path: PathBuf, options: &Options) -
             let Err(cause) = unmount(path.as_path(), UnmountFlags::empty()) else { continue };
             if !told {
                 warn(&format!(
-                    "{} is in use ({cause}): end that first, or signal again to pull the plug",
+                    "{} is in use: {cause}; stop its user first, or signal again to force the unmount",
                     path.display()
                 ));
                 told = true;
@@ -154,7 +154,7 @@ fn tell(timer: &ReplyTimer, log: Option<&Path>) -> u8 {
     if let Some(path) = log {
         let file = std::fs::File::options().create(true).append(true).open(path);
         if let Err(cause) = file.and_then(|mut file| file.write_all(report.as_bytes())) {
-            warn(&format!("{} cannot be written ({cause})", path.display()));
+            warn(&format!("cannot write {}: {cause}", path.display()));
         }
     }
     if too_slow {

@@ -74,7 +74,7 @@ fn speak_plainly_of_panics() {
         }
         let text = panic.payload_as_str().unwrap_or("no message");
         let place = panic.location().map_or_else(String::new, |at| format!(" ({}:{})", at.file(), at.line()));
-        complain(&format!("{name} failed inside: {text}{place}; please report this"));
+        complain(&format!("internal error in {name}: {text}{place}; please report this"));
         std::process::exit(1);
     }));
 }
@@ -174,7 +174,7 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
 fn give_up_privileges() -> Option<String> {
     let cause = drop_privileges().err()?;
     Some(format!(
-        "privileges cannot be given up ({cause}): those that the recorder was started with stay; start it as a user of its own with just the rights that it needs"
+        "cannot drop privileges: {cause}; the recorder keeps those that it was started with; start it as a user of its own that has only the necessary rights"
     ))
 }
 
@@ -185,7 +185,7 @@ fn tell(text: &str) -> bool {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(cause) if cause.kind() != std::io::ErrorKind::BrokenPipe => {
             complain(&format!(
-                "standard output: what was recorded cannot be told there ({cause}), but it is recorded: see `holdfast streams`"
+                "cannot print the summary on standard output: {cause}; the data is recorded, see `holdfast streams`"
             ));
             false
         }
@@ -332,7 +332,7 @@ fn summarize<D: Disk>(
     let mut errors = report.failures;
     if let RunEnd::Stuck { slots, batches, error } = ended {
         let text = format!(
-            "{}: the ring takes nothing ({error}): what was last taken is lost as far as it is not in the journal ({} and {} in memory), and the run counts as cut off; look at the device, then record again",
+            "{}: cannot write to the ring: {error}; the last received data is lost unless it is in the journal ({} and {} in memory), and the run counts as interrupted; check the device, then record again",
             settings.ring.display(),
             many(*slots as u64, "slot"),
             many(*batches as u64, "batch"),

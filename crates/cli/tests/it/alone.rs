@@ -81,7 +81,11 @@ fn what_is_there_already_is_not_destroyed_unasked() {
         ("status /dev/null", 1, "a character device"),
         ("check --geometry find /dev/zero", 1, "a character device"),
         ("check --geometry find none", 1, "superblock: none: not found; check the path\n"),
-        ("record none --source stdin --name a", 1, "none: not found; check the path, or say --size to make"),
+        (
+            "record none --source stdin --name a",
+            1,
+            "none: not found; check the path, or create a ring file there with --size",
+        ),
         ("status short", 1, "too short"),
         ("record short --source stdin --name a", 1, "too short"),
         ("status notes2", 1, "no such ring"),
@@ -445,7 +449,7 @@ fn a_capture_with_too_much_beside_its_packets_is_told_as_such() {
     fs::write(dir.join("c.pcapng"), [section, interface, other].concat()).unwrap();
     let said = record(dir, "r.hf --size 16MiB --source replay:c.pcapng --name a", Stdio::null());
     assert_eq!(said.code, Some(1));
-    let told = "stream a: replay:c.pcapng: its interfaces and other blocks beside packets: 293";
+    let told = "stream a: replay:c.pcapng: its interfaces and other non-packet blocks: 293";
     assert!(said.err.contains(told) && said.err.contains("larger slots"), "{}", said.err);
     assert!(!said.err.contains("--preamble") && !dir.join("r.hf").exists(), "{}", said.err);
 }

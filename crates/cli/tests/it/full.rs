@@ -63,7 +63,7 @@ fn starved(work: &Path, line: &str) -> (Recording, BufReader<ChildStderr>) {
     while !said.contains("holdfast: ") {
         assert!(err.read_line(&mut said).unwrap() > 0, "it ended: {said}");
     }
-    assert!(said.contains("the file system under it is full") && said.contains("make room"), "{said}");
+    assert!(said.contains("its file system is full") && said.contains("free space there"), "{said}");
     (recording, err)
 }
 
@@ -101,7 +101,7 @@ fn a_recorder_that_is_ended_on_a_full_file_system_harms_nothing() {
     let mut rest = String::new();
     err.read_to_string(&mut rest).unwrap();
     assert_eq!(recording.0.wait().unwrap().code(), Some(1), "{rest}");
-    assert!(rest.contains("what was last taken is lost"), "{rest}");
+    assert!(rest.contains("the last received data is lost"), "{rest}");
     let ring = ring.display();
     assert!(ends(work, &format!("read {ring} --stream log"), 0).out.starts_with(&first));
     ends(work, &format!("check {ring}"), 0);

@@ -16,10 +16,10 @@ pub(crate) const LZ4_BUFFERS: usize = 16 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum McapDamage {
     /// Another kind of file.
-    #[error("this is no MCAP file")]
+    #[error("not an MCAP file")]
     NotMcap,
     /// It ends too early.
-    #[error("the file ends in the middle")]
+    #[error("the file is truncated")]
     Cut,
     /// A record whose fields do not fit into it.
     #[error("a record of type {0} is malformed")]
@@ -28,22 +28,22 @@ pub enum McapDamage {
     #[error("a record is larger than {} MiB", MOST_RECORD >> 20)]
     TooLarge,
     /// A chunk that is packed in another way.
-    #[error("a chunk is packed as neither lz4 nor zstd")]
+    #[error("a chunk is compressed with neither lz4 nor zstd")]
     Compression,
     /// A chunk that cannot be unpacked to what it says.
     #[error("a chunk is damaged")]
     Chunk,
     /// A message without its channel.
-    #[error("a message is of a channel that is not there")]
+    #[error("a message refers to an unknown channel")]
     NoChannel,
     /// Schemas and channels that are too many.
-    #[error("its schemas and channels have more than {} MiB", .limit >> 20)]
+    #[error("its schemas and channels need more than {} MiB", .limit >> 20)]
     Preamble {
         /// Bytes that there may be.
         limit: usize,
     },
     /// Two of one number.
-    #[error("two schemas or channels have one number")]
+    #[error("two schemas or channels have the same id")]
     Twice,
 }
 
@@ -59,7 +59,7 @@ pub enum McapError {
         damage: McapDamage,
     },
     /// The system.
-    #[error("reading failed behind byte {after_byte}: {error}")]
+    #[error("reading failed after byte {after_byte}: {error}")]
     Io {
         /// As far as it was read.
         after_byte: u64,

@@ -25,7 +25,7 @@ pub struct Instruction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadProgram {
     /// No instruction, or too many.
-    #[error("a filter program has {0} instructions; 1 to {MAX_PROGRAM} are possible")]
+    #[error("a filter program has {0} instructions; 1 to {MAX_PROGRAM} are allowed")]
     Length(usize),
     /// An instruction that does not exist, jumps out of the program, divides by zero or misses the memory.
     #[error("instruction {0} of the filter program is invalid")]

@@ -25,11 +25,11 @@ pub enum FilterError {
     },
     /// The kernel does not take it.
     #[error(
-        "the filter `{0}` goes from header to header, which no kernel does: record without it, and use it when reading"
+        "the filter `{0}` follows chains of headers, which no kernel filter can; record without it, and filter when reading"
     )]
     Loops(String),
     /// Too long.
-    #[error("the filter has {0} bytes; at most {MAX_EXPRESSION} are taken")]
+    #[error("the filter has {0} bytes; at most {MAX_EXPRESSION} are allowed")]
     TooLong(usize),
     /// libpcap made an invalid program.
     #[error(transparent)]

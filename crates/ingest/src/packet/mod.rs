@@ -142,7 +142,7 @@ pub enum Reception {
 
 /// Where a capture file stops being readable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the capture file breaks at byte {at_byte}: {damage}")]
+#[error("the capture file is damaged at byte {at_byte}: {damage}")]
 pub struct Broken {
     /// First byte of the block, record or header that is not whole: all before it was delivered.
     pub at_byte: u64,
@@ -179,7 +179,7 @@ pub enum Damage {
         wanted: u64,
     },
     /// A length that no block can have.
-    #[error("a block of type {kind:#010x} says it has {len} bytes, which is {why}")]
+    #[error("a block of type {kind:#010x} claims {len} bytes, which is {why}")]
     BlockLength {
         /// Type of the block.
         kind: u32,
@@ -211,13 +211,13 @@ pub enum Damage {
         at: u64,
     },
     /// A packet that is larger than any can be.
-    #[error("a packet says it has {len} bytes; at most {MAX_PACKET} are taken")]
+    #[error("a packet claims {len} bytes; at most {MAX_PACKET} are allowed")]
     PacketLength {
         /// Its length as told.
         len: u32,
     },
     /// A packet of an interface that was not described.
-    #[error("a packet is of interface {interface}, but its section has described {known}")]
+    #[error("a packet refers to interface {interface}, but its section describes {known}")]
     UnknownInterface {
         /// The number in the packet.
         interface: u32,

@@ -64,14 +64,14 @@ pub enum ScanError {
     NotACapture(Broken),
     /// Its preamble does not fit.
     #[error(
-        "the interfaces and other blocks of this capture need more than the {limit} bytes that a preamble may have"
+        "the interfaces and other blocks of this capture need more than {limit} bytes, the limit of a preamble"
     )]
     TooLarge {
         /// The limit given.
         limit: usize,
     },
     /// The source failed.
-    #[error("cannot read the capture file behind byte {after_byte}")]
+    #[error("cannot read the capture file after byte {after_byte}")]
     Io {
         /// All before this byte was read.
         after_byte: u64,
@@ -91,7 +91,7 @@ pub enum PreambleError {
     #[error("these bytes are not a packet preamble: {0}")]
     Wrong(&'static str),
     /// More interfaces were given than packets can name.
-    #[error("a preamble takes at most 65535 interfaces, {0} were given")]
+    #[error("a preamble has at most 65535 interfaces, not {0}")]
     TooMany(usize),
 }
 

@@ -19,7 +19,7 @@ pub enum ReadError {
     #[error(transparent)]
     Broken(#[from] Broken),
     /// The source failed; nothing is lost, reading may be tried again.
-    #[error("cannot read the capture file behind byte {after_byte}")]
+    #[error("cannot read the capture file after byte {after_byte}")]
     Io {
         /// All before this byte was delivered.
         after_byte: u64,

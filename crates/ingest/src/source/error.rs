@@ -51,7 +51,7 @@ pub enum SourceError {
         error: io::Error,
     },
     /// The input ended inside an element. All elements before it are recorded, and it is counted as lost.
-    #[error("{name}: the last element is cut: {have} of {} bytes at byte {at}", of(*.want))]
+    #[error("{name}: the last element is truncated: {have} of {} bytes at byte {at}", of(*.want))]
     Cut {
         /// The source as given.
         name: String,
@@ -111,7 +111,7 @@ pub enum SourceError {
         error: PreambleError,
     },
     /// A mistake in the program: the source ended, the recorder goes on.
-    #[error("{name}: the source failed inside: {message}")]
+    #[error("{name}: internal error of the source: {message}")]
     Panicked {
         /// The source as given.
         name: String,

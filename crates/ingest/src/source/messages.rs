@@ -35,7 +35,7 @@ pub(super) fn open(
 ) -> Result<Opened, SourceError> {
     let no_packets = [(options.filter.is_some(), "--filter"), (options.snaplen.is_some(), "--snaplen")];
     if let Some((_, option)) = no_packets.into_iter().find(|(wrong, _)| *wrong) {
-        let why = "this is an MCAP file: it has messages, and no packets";
+        let why = "an MCAP file has messages, not packets";
         return Err(SourceError::Option { name: name.to_owned(), option, why });
     }
     let (preamble, report) = scan(BufReader::new(&file), MAX_PREAMBLE.0 as usize)

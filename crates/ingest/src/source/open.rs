@@ -123,15 +123,11 @@ pub fn open(spec: &SourceSpec, options: &SourceOptions, stop: &StopFlag) -> Resu
 
 pub(super) fn problem(name: &str, what: &'static str, error: io::Error) -> SourceError {
     let hint = match error.kind() {
-        ErrorKind::NotFound => " (is the name right?)",
-        ErrorKind::PermissionDenied => " (run as a user who may, or choose another port or file)",
+        ErrorKind::NotFound => " (check the name)",
+        ErrorKind::PermissionDenied => " (run as a permitted user, or choose another port or file)",
         ErrorKind::AddrInUse => " (another program has that port: choose another, or stop it)",
-        ErrorKind::AddrNotAvailable => {
-            " (this machine does not have that address: `ip addr` lists those it has)"
-        }
-        _ if error.raw_os_error() == Some(libc::ENODEV) => {
-            " (there is no such interface: `ip link` lists those there are)"
-        }
+        ErrorKind::AddrNotAvailable => " (no interface has that address: `ip addr` lists all)",
+        _ if error.raw_os_error() == Some(libc::ENODEV) => " (no such interface: `ip link` lists all)",
         _ => "",
     };
     SourceError::Open { name: name.to_owned(), what, error, hint }
@@ -163,7 +159,7 @@ fn check_preamble(name: &str, bytes: u64) -> Result<(), SourceError> {
     if (1..=MAX_PREAMBLE.0).contains(&bytes) {
         return Ok(());
     }
-    let what = format!("a preamble has 1 B to {MAX_PREAMBLE}, this one has {}", ByteSize(bytes));
+    let what = format!("a preamble has 1 B to {MAX_PREAMBLE}, not {}", ByteSize(bytes));
     Err(SourceError::Unfit { name: name.to_owned(), what })
 }
 

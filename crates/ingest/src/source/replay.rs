@@ -51,7 +51,7 @@ pub(super) fn open(
     let mut file = open_at_once(path).map_err(|error| failed("open the file", error))?;
     let about = file.metadata().map_err(|error| failed("look at the file", error))?;
     if !about.is_file() {
-        let what = "only an ordinary file can be replayed: it is looked through first".to_owned();
+        let what = "only a regular file can be replayed: it is scanned first".to_owned();
         return Err(SourceError::Unfit { name: name.to_owned(), what });
     }
     let mut magic = [0; mcap::MAGIC.len()];
@@ -62,7 +62,7 @@ pub(super) fn open(
     }
     file.rewind().map_err(|error| failed("read the file", error))?;
     if matches!(options.counter, Some(Counter::Mcap)) {
-        let why = "it counts the messages of MCAP files, and this is none";
+        let why = "it counts messages of MCAP files, and this is not an MCAP file";
         return Err(SourceError::Option { name: name.to_owned(), option: "--counter mcap", why });
     }
     let (preamble, report) = scan_within(&file, about.len(), MAX_PREAMBLE.0 as usize)

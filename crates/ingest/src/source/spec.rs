@@ -192,12 +192,12 @@ impl SourceSpec {
         let leading = matches!(options.preamble, Some(PreambleFrom::Leading(_)));
         let own = packets && options.preamble.is_some();
         let checks = [
-            (options.framing.is_some() && !bytes, "--frame", "what it delivers has bounds already"),
-            (own, "--preamble", "it makes the preamble of its packets itself"),
+            (options.framing.is_some() && !bytes, "--frame", "its elements have boundaries already"),
+            (own, "--preamble", "it creates the preamble of its packets itself"),
             (
                 leading && !matches!(self, Self::Stdin | Self::File(_)),
                 "--preamble BYTES",
-                "its input has no common beginning: give a file",
+                "its inputs have no common beginning; use a file",
             ),
             (
                 options.filter.is_some() && !packets,
@@ -223,7 +223,7 @@ impl SourceSpec {
             (
                 options.framing == Some(Framing::Whole),
                 "--frame whole",
-                "a stream of bytes has no bounds of its own",
+                "a stream of bytes has no boundaries of its own",
             ),
         ];
         match checks.into_iter().find(|(wrong, _, _)| *wrong) {

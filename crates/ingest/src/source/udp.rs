@@ -96,7 +96,7 @@ fn scoped(address: SocketAddr, index: u32) -> io::Result<SocketAddr> {
             Ok(v6.into())
         }
         SocketAddr::V6(v6) if v6.scope_id() == 0 && needs_scope(address.ip()) => {
-            let why = format!("that address is one of each link: say which, as udp:{v6}@INTERFACE");
+            let why = format!("a link-local address needs an interface: udp:{v6}@INTERFACE");
             Err(io::Error::new(io::ErrorKind::InvalidInput, why))
         }
         _ => Ok(address),

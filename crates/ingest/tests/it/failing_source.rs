@@ -34,7 +34,7 @@ fn a_panic_ends_the_source_with_a_gap_and_nothing_else() {
         let rig = Rig::run(Box::new(Panics { in_element }), Overload::Block, StopFlag::new().unwrap(), 4);
         let (collector, end) = rig.finish();
         let said = end.unwrap_err().to_string();
-        assert_eq!(said, "test: the source failed inside: a mistake on purpose");
+        assert_eq!(said, "test: internal error of the source: a mistake on purpose");
         assert_eq!(collector.elements.len(), 10);
         let last = collector.gaps.last().unwrap();
         assert_eq!((last.cause, last.elements, last.bytes), (Cause::SourceFailed as u8, None, None));

@@ -122,7 +122,7 @@ fn an_input_that_ends_inside_an_element_says_where_and_counts_it() {
     let (opened, stop) = opened(&format!("file:{}", path.display()), &options);
     let (collector, end) = Rig::start(opened, stop, 4).finish();
     let said = end.unwrap_err().to_string();
-    assert!(said.ends_with(": the last element is cut: 17 of 5032 bytes at byte 10164"), "{said}");
+    assert!(said.ends_with(": the last element is truncated: 17 of 5032 bytes at byte 10164"), "{said}");
     assert_eq!(
         (collector.elements.len(), collector.lost(Cause::Aborted as u8), collector.lost_bytes()),
         (2, 1, 17)
@@ -246,7 +246,7 @@ fn what_cannot_be_read_is_refused_with_a_reason() {
     };
     let none = SourceOptions::default();
     let said = say(format!("file:{}", dir.path().join("missing").display()), &none);
-    assert!(said.contains("cannot open the file") && said.contains("is the name right?"), "{said}");
+    assert!(said.contains("cannot open the file") && said.contains("check the name"), "{said}");
     let said = say(format!("file:{}", dir.path().display()), &none);
     assert!(said.contains("this is a directory"), "{said}");
     let short = dir.path().join("short");

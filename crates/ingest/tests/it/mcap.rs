@@ -255,12 +255,12 @@ fn a_file_is_looped_and_one_that_breaks_is_replayed_as_far_as_it_is_whole() {
     );
 
     let (source, stop) = opened(&of(dir.path(), &bytes[..ends[4] + 50]), &looped);
-    let said = format!("at byte {}: the file ends in the middle; whole messages before it: 8", ends[4]);
+    let said = format!("at byte {}: the file is truncated; whole messages before it: 8", ends[4]);
     assert!(source.notes[1].contains(&said), "{:?}", source.notes);
     let (collector, end) = Rig::start(source, stop, 8).finish();
     assert_eq!((collector.elements.len(), collector.gaps.len()), (8, 1));
     let error = end.unwrap_err().to_string();
-    assert!(error.contains(&format!("at byte {}: the file ends in the middle", ends[4])), "{error}");
+    assert!(error.contains(&format!("at byte {}: the file is truncated", ends[4])), "{error}");
 }
 
 #[test]
@@ -280,10 +280,10 @@ fn what_cannot_be_is_refused() {
     assert!(refused(&[&MAGIC[..], &many].concat(), &plain).contains("more than 16 MiB"));
     // What is broken from its first record on has nothing whole, and says where.
     for (records, said) in [
-        (record(5, &[0; 30]), "at byte 8: a message is of a channel that is not there"),
+        (record(5, &[0; 30]), "at byte 8: a message refers to an unknown channel"),
         (channel(1, 9, "x"), "at byte 8: a record of type 4 is malformed"),
-        ([channel(1, 0, "x"), channel(1, 0, "y")].concat(), "two schemas or channels have one number"),
-        (chunk("brotli", &[]), "at byte 8: a chunk is packed as neither"),
+        ([channel(1, 0, "x"), channel(1, 0, "y")].concat(), "two schemas or channels have the same id"),
+        (chunk("brotli", &[]), "at byte 8: a chunk is compressed with neither"),
         (record(6, &[0xff; 60]), "at byte 8: a record of type 6 is malformed"),
         ([&[5][..], &u64::MAX.to_le_bytes()].concat(), "at byte 8: a record is larger than 32 MiB"),
     ] {

@@ -112,7 +112,7 @@ fn a_truncated_capture_gives_what_is_whole_and_says_at_which_byte_it_breaks() {
     let (collector, end) = Rig::start(opened, stop, 4).finish();
     let error = end.unwrap_err();
     assert!(matches!(error, SourceError::Packets { .. }));
-    assert!(error.to_string().contains(&format!("breaks at byte {at}: ")), "{error}");
+    assert!(error.to_string().contains(&format!("is damaged at byte {at}: ")), "{error}");
     assert_eq!(collector.elements.len(), 200);
     assert_eq!(collector.gaps.len(), 1);
     assert_eq!((collector.gaps[0].cause, collector.gaps[0].elements), (Cause::SourceFailed as u8, None));
@@ -162,7 +162,7 @@ fn what_is_no_capture_or_no_filter_is_refused() {
     let text = dir.path().join("text");
     std::fs::write(&text, "no packets here at all").unwrap();
     assert!(say(&text, &max()).contains("not a pcap or pcapng file"));
-    assert!(say(dir.path(), &max()).contains("only an ordinary file"));
+    assert!(say(dir.path(), &max()).contains("only a regular file"));
     let filter = SourceOptions { filter: Some("tcp prot 80".into()), ..max() };
     assert!(say(&generated(dir.path()), &filter).contains("the filter `tcp prot 80` is not in the syntax"));
 }

@@ -291,14 +291,18 @@ fn what_is_no_socket_of_ours_is_left_alone() {
     };
     let file = folder.path().join("file");
     std::fs::write(&file, b"data").unwrap();
-    assert!(refused(&file).contains("something that is no socket: give another path"), "{}", refused(&file));
+    assert!(
+        refused(&file).contains("the path exists and is not a socket; use another path"),
+        "{}",
+        refused(&file)
+    );
     assert_eq!(std::fs::read(&file).unwrap(), b"data");
     let link = folder.path().join("link");
     std::os::unix::fs::symlink("nowhere", &link).unwrap();
-    assert!(refused(&link).contains("something that is no socket"));
+    assert!(refused(&link).contains("the path exists and is not a socket"));
     let nowhere = folder.path().join("none/at/all");
     assert!(refused(&nowhere).contains("cannot listen there"), "{}", refused(&nowhere));
     let scene = scene(Framing::Len32);
-    assert!(refused(&scene.path).contains("another recorder or source answers there"));
+    assert!(refused(&scene.path).contains("another recorder or source listens there"));
     scene.rig.stop().1.unwrap();
 }

@@ -262,7 +262,7 @@ impl Site<'_> {
 
 /// A refusal with what would do instead.
 fn advised(what: String, ways: &[String]) -> Failure {
-    let nothing = || "nothing that could be changed alone would do: choose a faster device".to_owned();
+    let nothing = || "no single change is admissible: choose a faster device".to_owned();
     Failure::failed(what).advice(each_would_do(ways).unwrap_or_else(nothing))
 }
 
@@ -333,22 +333,22 @@ mod tests {
                 100,
                 ask(60),
                 "not admitted: 60.1 MiB/s on the medium is too fast: a slot fills in 4.258s, and writing one takes up to \
-                 5.158s (98 % of the time may be promised); 48.6 MiB/s would be admitted: each of these would do: \
+                 5.158s (98 % of the time may be promised); 48.6 MiB/s would be admitted: admissible instead: \
                  --rate 48.5MiB/s, or --region 0..80%",
             ),
-            (80, ask(500), ": --rate 62.9MiB/s would do"),
+            (80, ask(500), ": admissible instead: --rate 62.9MiB/s"),
             (80, ask(65), "--rate 62.9MiB/s, or --region 0..45%"),
             (80, Ask { slot: Some(mib(64)), ..ask(62) }, "--slot 128MiB"),
             (80, Ask { slot: Some(mib(32)), ..ask(20) }, "slots of 32 MiB are too small for a guarantee"),
             (
                 80,
                 Ask { memory: Some(mib(512)), ..ask(60) },
-                "it takes 10 slot buffers (640 MiB) to wait up to 7.2 s for a read, and for a burst, but there is memory for 8 (in the first 80 % of the device): each of these would do: --rate 46.5MiB/s, or --memory 640MiB (10 buffers)",
+                "it takes 10 slot buffers (640 MiB) to wait up to 7.2 s for a read, and for a burst, but there is memory for 8 (in the first 80 % of the device): admissible instead: --rate 46.5MiB/s, or --memory 640MiB (10 buffers)",
             ),
             (
                 80,
                 Ask { memory: Some(mib(640)), burst: mib(2000), ..ask(40) },
-                "would do: --burst 181.4MiB, or --memory 2496MiB",
+                "admissible instead: --burst 181.4MiB, or --memory 2496MiB",
             ),
             (80, Ask { memory: Some(mib(384)), gather: Some(4), ..ask(20) }, "--gather 2"),
             (80, Ask { elements: Some(10_000_000), ..ask(1) }, "; and with so many, "),
@@ -376,7 +376,7 @@ mod tests {
         for part in [
             "not admitted: 5 GiB are too little for a guarantee of that load: it takes ",
             " slot buffers of 64 MiB to wait up to 7.2 s for a read, and for a burst, and the places of as many slots are named",
-            "each of these would do: --burst ",
+            "admissible instead: --burst ",
             " GiB or more for the ring",
         ] {
             assert!(said.contains(part), "{part}: {said}");
@@ -495,7 +495,10 @@ mod tests {
         let site = Site { profile: &profile, measured, total, region };
         assert!(site.admit(&ask(24)).is_ok());
         let said = site.admit(&ask(25)).unwrap_err().to_string();
-        assert!(said.contains("manage 30 MiB/s") && said.ends_with("--rate 24MiB/s would do"), "{said}");
+        assert!(
+            said.contains("manage 30 MiB/s") && said.ends_with("admissible instead: --rate 24MiB/s"),
+            "{said}"
+        );
         let said = site.admit(&ask(65)).unwrap_err().to_string();
         // The lane is named, and the packer, which is why no higher rate is offered.
         assert!(

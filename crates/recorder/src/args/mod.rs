@@ -113,23 +113,23 @@ const ELEMENT: u64 = 64 << 10;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WrongUse {
     /// Bytes that are no text.
-    #[error(
-        "{0} is not UTF-8 and would be changed: rename that file, or make a link to it with another name"
-    )]
+    #[error("{0} is not UTF-8: rename the file, or link to it under another name")]
     NotText(String),
     /// Not an option.
     #[error("unknown option {0}: see --help")]
     Unknown(String),
     /// What another process does.
     #[error(
-        "--metrics goes with `holdfast record`: run `holdfast metrics RING --listen ADDR` beside holdfast-recorder"
+        "--metrics is an option of `holdfast record`: run `holdfast metrics RING --listen ADDR` beside holdfast-recorder"
     )]
     Metrics,
     /// A file that another program reads.
-    #[error("--schema goes with `holdfast record`: run `holdfast record`, or say --attr for every attribute")]
+    #[error(
+        "--schema is an option of `holdfast record`: run `holdfast record`, or use --attr for every attribute"
+    )]
     Schema,
     /// An option that wants a value.
-    #[error("{option} wants a value: {wanted}")]
+    #[error("{option} needs a value: {wanted}")]
     Missing {
         /// The option.
         option: &'static str,
@@ -150,7 +150,7 @@ pub enum WrongUse {
     #[error("{0} takes no value")]
     Switch(&'static str),
     /// An option twice.
-    #[error("{option} is given twice{}", if *of_source { " for one source: each --source has its own options behind it" } else { "" })]
+    #[error("{option} is given twice{}", if *of_source { " for one source: each --source is followed by its own options" } else { "" })]
     Twice {
         /// The option.
         option: &'static str,
@@ -158,7 +158,7 @@ pub enum WrongUse {
         of_source: bool,
     },
     /// A source option in front of all sources.
-    #[error("{0} belongs to a source: put it behind the --source it is for")]
+    #[error("{0} is an option of a source: put it after its --source")]
     BeforeSource(&'static str),
     /// A source option that its kind does not know.
     #[error("{0}")]
@@ -168,7 +168,7 @@ pub enum WrongUse {
     Attribute(#[from] SchemaError),
     /// Attributes of packets for what delivers none.
     #[error(
-        "--attr {attribute}: it is read from packets, and --source {source_spec} delivers none: use iface: or replay:"
+        "--attr {attribute}: only packets have it, and --source {source_spec} delivers none; use iface: or replay:"
     )]
     NoPackets {
         /// The first of them.
@@ -178,7 +178,7 @@ pub enum WrongUse {
     },
     /// Attributes of other elements for packets.
     #[error(
-        "--attr {attribute}: --source {source_spec} delivers packets, which begin with headers of the network: record what they carry (udp:), or tell where it lies in them (at:42:u32be)"
+        "--attr {attribute}: --source {source_spec} delivers packets, which begin with network headers; record their payload (udp:), or give the offset in the packet (at:42:u32be)"
     )]
     OnlyPackets {
         /// The first of them.
@@ -188,7 +188,7 @@ pub enum WrongUse {
     },
     /// Attributes that come in a header for what has none.
     #[error(
-        "--attr {attribute}: a producer gives it in the header of a frame, and --source {source_spec} has none: use stdin, file:, tcp: or shm: with --frame attr32"
+        "--attr {attribute}: a producer sends it in the header of a frame, and --source {source_spec} has none; use stdin, file:, tcp: or shm: with --frame attr32"
     )]
     NotGiven {
         /// The first of them.
@@ -205,7 +205,7 @@ pub enum WrongUse {
         source_spec: String,
     },
     /// A source without a name.
-    #[error("--source {0} has no name: say --name STREAM behind it")]
+    #[error("--source {0} has no name: add --name STREAM after it")]
     Nameless(String),
     /// Two sources with one name.
     #[error("two sources have the --name {0}: a stream has one source")]
@@ -216,7 +216,7 @@ pub enum WrongUse {
     )]
     TwiceStdin,
     /// More than one ring.
-    #[error("{0} is one argument too many: one recorder records into one ring")]
+    #[error("unexpected argument {0}: a recorder records into one ring")]
     TwoRings(String),
     /// No ring.
     #[error("no ring is given: holdfast record RING --source SPEC --name STREAM; see --help")]

@@ -299,7 +299,7 @@ fn name(option: &'static str, value: String) -> Result<String, WrongUse> {
 fn rate(option: &'static str, value: &str) -> Result<Rate, WrongUse> {
     let rate: Rate = read(option, value)?;
     if rate.0 == 0 {
-        return Err(wrong(option, value, "give a rate above nothing, such as 60MiB/s"));
+        return Err(wrong(option, value, "use a rate above 0, such as 60MiB/s"));
     }
     Ok(rate)
 }

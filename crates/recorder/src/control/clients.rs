@@ -146,8 +146,8 @@ impl Clients {
         let session = &mut self.all[at];
         let idle = now.duration_since(session.active).as_secs();
         session.client.turn_away(format!(
-            "{MAX_CLIENTS} clients are connected, and this one has asked nothing for {idle} s: its place was given to \
-             another; connect again"
+            "{MAX_CLIENTS} clients are connected, and this one has asked nothing for {idle} s: another took its place; \
+             connect again"
         ));
         self.hang_up(&[at], tickets);
         true
@@ -375,13 +375,13 @@ fn answer(caller: ClientId, id: u64, request: Request, help: &mut Help<'_>) -> S
             Served::Now(Reply::Schema { text: help.figures.schema(stream).to_owned() })
         }
         Request::Pin { sequences } if sequences.len() > MAX_PINS => {
-            wrong(&format!("a client pins at most {MAX_PINS} slots: name those that are needed first"))
+            wrong(&format!("a client may pin at most {MAX_PINS} slots: request the most urgent ones"))
         }
         Request::OpenOutline { values, .. } if values.len() > MAX_VALUES => {
-            wrong(&format!("an open slot is asked for {MAX_VALUES} values at once at most"))
+            wrong(&format!("a request to an open slot may have at most {MAX_VALUES} values"))
         }
         Request::OpenIndex { wanted, .. } if wanted.columns.len() > MAX_COLUMNS => {
-            wrong(&format!("an open slot is asked for {MAX_COLUMNS} attributes at once at most"))
+            wrong(&format!("a request to an open slot may have at most {MAX_COLUMNS} attributes"))
         }
         Request::Done { offset } => Served::Now(Reply::Done { kept: help.tickets.done(caller, offset) }),
         request if !help.capture.has_room() => Served::Later(request),
@@ -413,7 +413,7 @@ fn answer(caller: ClientId, id: u64, request: Request, help: &mut Help<'_>) -> S
                 || len == 0
                 || u64::from(len) > quantum
             {
-                return wrong("a read has whole blocks of 4 KiB, and at most a quantum of them");
+                return wrong("a read must consist of whole blocks of 4 KiB, at most a quantum");
             }
             if u64::from(offset) + u64::from(len) > slot {
                 return wrong("a read must end inside its slot");

@@ -123,7 +123,7 @@ impl Jobs {
         // It may have said so between our two looks.
         let done = done.or_else(|| self.results.1.try_recv().ok());
         let text = if failed {
-            format!("the {name} failed inside: see what is left, and report this")
+            format!("internal error in the {name}: check its result, and report this")
         } else {
             format!("the {name} ended")
         };

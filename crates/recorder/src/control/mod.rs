@@ -255,7 +255,7 @@ impl ControlThread {
 
     fn notice_stop(&mut self) {
         if self.stop.is_stopped() && !std::mem::replace(&mut self.stopping, true) {
-            self.progress.say("stopping: what was taken is being written (a second signal ends at once)");
+            self.progress.say("stopping: writing all received data (a second signal ends at once)");
         }
     }
 

@@ -57,12 +57,12 @@ impl Progress {
         let absent = |state: &DeviceState| matches!(state, DeviceState::Absent { .. });
         match (absent(&self.device), absent(&stats.device)) {
             (false, true) if stats.last_error.ends_with(&Fault::NoSpace.to_string()) => self.error(&format!(
-                "{}: the device does not answer, for the file system under it is full ({}): make room there; what \
-                 arrives is lost from when the buffers are full; it is tried again every second",
+                "{}: the device does not answer: its file system is full ({}); free space there; received data is \
+                 lost once the buffers are full; the recorder retries every second",
                 stats.ring.lane, stats.last_error
             )),
             (false, true) => self.error(&format!(
-                "{}: the device does not answer ({}): what arrives is lost from when the buffers are full; it is tried again every second",
+                "{}: the device does not answer ({}): received data is lost once the buffers are full; the recorder retries every second",
                 stats.ring.lane, stats.last_error
             )),
             (true, false) => self.say(&format!("{}: the device answers again", stats.ring.lane)),
@@ -116,7 +116,7 @@ impl Progress {
             if source.counters.refused.load(Ordering::Relaxed) > 0 && !self.refusing.contains(&at) {
                 self.refusing.push(at);
                 self.error(&format!(
-                    "{} ({}): a producer was refused or put out: {}; `holdfast status` counts them",
+                    "{} ({}): a producer was rejected or disconnected: {}; `holdfast status` counts them",
                     source.name,
                     source.spec,
                     why_refused(&source.spec)
@@ -151,10 +151,10 @@ impl Progress {
 /// For what a kind of source turns producers away.
 fn why_refused(spec: &str) -> &'static str {
     if spec.starts_with("shm:") {
-        "one at a time may deliver there, it must keep to the protocol, and there must be memory for its area"
+        "the source accepts one producer at a time, which must keep to the protocol, and needs memory for its area"
     } else {
-        "1024 at a time may deliver there, each takes an open file (ulimit -n), and none may fall silent in a large \
-         element while others wait"
+        "the source accepts 1024 producers at a time, each needs a file descriptor (ulimit -n), and none may fall silent in \
+         a large element while others wait"
     }
 }
 
@@ -163,8 +163,8 @@ fn small(margin: &Margin, told: Option<Duration>) -> Option<String> {
     let Margin { least, kept, .. } = *margin;
     (least < told.unwrap_or(kept) / 2).then(|| {
         format!(
-            "capture could have gone on for {:.2} s without a write, and no longer: {:.2} s are kept for the longest read \
-             and pause of the device; if that goes on, measure the device again (`holdfast profile`), or give more --memory",
+            "capture could have continued for only {:.2} s without a write: {:.2} s are kept for the longest read and pause \
+             of the device; if this recurs, measure the device again (`holdfast profile`), or use more --memory",
             least.as_secs_f64(),
             kept.as_secs_f64()
         )

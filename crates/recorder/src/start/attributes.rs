@@ -95,13 +95,13 @@ impl Attributes {
                     why: why.to_string(),
                 })?,
                 (Err(why), true) => {
-                    let why = format!("those that it has are of a later release ({why})");
+                    let why = format!("its attributes are of a later release ({why})");
                     return Err(StartError::Changed { stream: source.name.clone(), why });
                 }
                 (Ok(old), false) => own.turn_into(old),
                 (Err(why), false) => {
                     warnings.push(format!(
-                        "stream {}: its attributes are of a later release ({why}): none are read in this run",
+                        "stream {}: its attributes are of a later release ({why}); this run extracts none",
                         source.name
                     ));
                     own.turn_into(Schema::default());
@@ -116,7 +116,7 @@ impl Attributes {
         let unasked = self.0.iter_mut().filter(|own| !own.said && !own.schema.is_empty());
         let count = unasked.map(|own| own.turn_into(Schema::default())).count();
         if count > 0 {
-            warnings.push(format!("no attributes are read where none were asked for (--attr): {why}"));
+            warnings.push(format!("sources without --attr get no attributes: {why}"));
         }
         count > 0
     }

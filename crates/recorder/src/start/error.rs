@@ -71,7 +71,7 @@ pub enum StartError {
     },
     /// A stream's preamble is too large for the journal.
     #[error(
-        "stream {stream}: {}: {bytes} are too many: preambles, streams and holds of this ring have {budget} together, of which others take {others}; {}, or make the ring with larger slots",
+        "stream {stream}: {}: {bytes} are too many: preambles, streams and holds of this ring share {budget}, of which {others} are in use; {}, or create the ring with larger slots",
         whose(origin),
         shorter(origin)
     )]
@@ -89,7 +89,7 @@ pub enum StartError {
     },
     /// A stream has other attributes already.
     #[error(
-        "stream {stream}: --attr: {why}: give all that it has, and new ones behind them (`holdfast streams RING --attributes` lists them), or choose another --name"
+        "stream {stream}: --attr: {why}; repeat all existing attributes and add new ones after them (`holdfast streams RING --attributes` lists them), or choose another --name"
     )]
     Changed {
         /// The stream's name.
@@ -98,11 +98,11 @@ pub enum StartError {
         why: String,
     },
     /// The attributes do not fit the slots.
-    #[error("--attr: {0}: give fewer, or make the ring with larger slots")]
+    #[error("--attr: {0}: use fewer attributes, or create the ring with larger slots")]
     Attributes(FormatError),
     /// Nor do those that streams keep fit the memory.
     #[error(
-        "--memory {bound} is too little: with the attributes that its streams have the ring takes {least}: give it --memory {} or more, or some sources --attr none", typed(*least)
+        "--memory {bound} is too little: with the attributes of its streams the ring needs {least}; use --memory {} or more, or --attr none for some sources", typed(*least)
     )]
     KeptAttributes {
         /// As given.
@@ -112,7 +112,7 @@ pub enum StartError {
     },
     /// Rates are declared for a lane of which nothing is known.
     #[error(
-        "{}: --rate: nothing was measured of this ring's device, so nothing can be promised: make the ring with `holdfast format --profile`, or record without --rate", path.display()
+        "{}: --rate: cannot guarantee a rate: the ring has no profile of its device; create the ring with `holdfast format --profile`, or record without --rate", path.display()
     )]
     Unmeasured {
         /// The ring.
@@ -132,7 +132,7 @@ pub enum StartError {
     },
     /// The journal would have to name places more often than admission counts on.
     #[error(
-        "{}: not admitted: {slots} slots are too few, for a guarantee of that load takes {least}: {advice}", path.display()
+        "{}: not admitted: {slots} slots are too few: a guarantee of that load needs {least}: {advice}", path.display()
     )]
     TooFewSlots {
         /// The ring.
@@ -193,8 +193,8 @@ impl StartError {
 /// What brings a preamble, as its user knows it.
 fn whose(origin: &SourceSpec) -> String {
     match origin {
-        SourceSpec::Replay(_) => format!("{origin}: its interfaces and other blocks beside packets"),
-        SourceSpec::Iface(_) => format!("{origin}: what describes it"),
+        SourceSpec::Replay(_) => format!("{origin}: its interfaces and other non-packet blocks"),
+        SourceSpec::Iface(_) => format!("{origin}: its interface description"),
         _ => "--preamble".to_owned(),
     }
 }
@@ -210,5 +210,5 @@ fn shorter(origin: &SourceSpec) -> &'static str {
 
 /// What else is to be done where there is nothing.
 fn or_make_one(error: &OpenError) -> &'static str {
-    if matches!(error, OpenError::Missing { .. }) { ", or say --size to make a ring file there" } else { "" }
+    if matches!(error, OpenError::Missing { .. }) { ", or create a ring file there with --size" } else { "" }
 }

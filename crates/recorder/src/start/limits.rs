@@ -25,6 +25,6 @@ pub(super) fn outlive_others() -> Option<String> {
     }
     let cause = std::fs::write(path, LAST_TO_GO.to_string()).err()?;
     Some(format!(
-        "when memory is short the system may end this program before others ({cause}): run it as root with CAP_SYS_RESOURCE, or set OOMScoreAdjust={LAST_TO_GO} in its systemd unit"
+        "cannot protect this program from the out-of-memory killer: {cause}; run it as root with CAP_SYS_RESOURCE, or set OOMScoreAdjust={LAST_TO_GO} in its systemd unit"
     ))
 }

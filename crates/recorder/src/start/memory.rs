@@ -26,7 +26,7 @@ impl Cores {
         let may = |core: &usize| *core < CpuSet::MAX_CPU && allowed.is_set(*core);
         for core in list.iter().filter(|core| !may(core)) {
             warnings.push(format!(
-                "--cpu: core {core} does not exist or is not ours to use, so its thread runs anywhere: give some of {} (a wider taskset or cpuset allows more)",
+                "--cpu: core {core} does not exist or is not available, so its thread runs on any core; available: {} (a wider taskset or cpuset allows more)",
                 ranges(&allowed)
             ));
         }
@@ -79,7 +79,7 @@ pub fn lock_memory() -> Option<String> {
     let cause = mlockall(flags).err()?;
     let limit = limit.map_or_else(|| "none".to_owned(), |bytes| ByteSize(bytes).to_string());
     Some(format!(
-        "memory is not locked ({cause}; limit: {limit}): under memory pressure capture may stall; raise the memory-lock limit (ulimit -l, or LimitMEMLOCK= of systemd)"
+        "cannot lock memory: {cause} (limit: {limit}); capture may stall under memory pressure; raise the memory-lock limit (ulimit -l, or LimitMEMLOCK= of systemd)"
     ))
 }
 

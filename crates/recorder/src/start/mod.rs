@@ -228,7 +228,7 @@ fn view(
         let said = settings.birds_eye.filter(|said| said.0 > 0);
         warnings.extend(said.map(|said| {
             format!(
-                "--birds-eye {said}: there is no bird's-eye view, for {} would have no room in it",
+                "--birds-eye {said}: no bird's-eye view: {} would not fit into it",
                 many(slots.into(), "slot")
             )
         }));
@@ -245,7 +245,8 @@ fn view(
 fn behind(clock: &SystemClock) -> Option<String> {
     let far = clock.now().0.saturating_sub(clock.wall().0) > 1_000_000_000;
     far.then(|| {
-        "the wall clock is behind the newest data of the ring: arrival times go on from that".to_owned()
+        "the wall clock is behind the newest data of the ring: arrival times continue from that data"
+            .to_owned()
     })
 }
 
@@ -296,7 +297,7 @@ fn weighed(
     let why = match &weighed {
         Err(StartError::NotAdmitted { refused, .. }) => refused.to_string(),
         Err(StartError::TooFewSlots { slots, least, .. }) => {
-            format!("{slots} slots are too few, it takes {least}")
+            format!("{slots} slots are too few: it needs {least}")
         }
         _ => return weighed,
     };
@@ -348,7 +349,7 @@ fn planned(
             return planned(needs, promise, settings, superblock, attributes, warnings);
         }
         Err(little) => {
-            let advice = format!("give it --memory {} or more", typed(little.least()));
+            let advice = format!("use --memory {} or more", typed(little.least()));
             let fits = |less: &Promise| {
                 plan(&Needs { promised: less.buffers(), load: less.comes(), ..*needs }).is_ok()
             };
@@ -358,7 +359,7 @@ fn planned(
     };
     let available = needs.available;
     if available.0 > 0 && plan.total > available {
-        let advice = format!("it takes {} of memory, and {available} could be had", plan.total.shown_up());
+        let advice = format!("it needs {} of memory, and {available} is available", plan.total.shown_up());
         let fits = |less: &Promise| less.with_only(fitting(needs, available)).is_none();
         if let Some(refused) = short(available, advice, &fits) {
             return Err(refused);

@@ -228,7 +228,7 @@ impl Scale<'_> {
         match self.weigh(&declared.with_elements(most), ByteSize(slot_bytes), slots).err()? {
             PromiseRefusal::Refused(refused) => Some(refused.to_string()),
             PromiseRefusal::TooFew { slots, least } => {
-                Some(format!("{slots} slots are too few, for a guarantee of that load takes {least}"))
+                Some(format!("{slots} slots are too few: a guarantee of that load needs {least}"))
             }
         }
     }
@@ -243,7 +243,7 @@ impl Scale<'_> {
         // What is skipped of a lane holds no slots.
         let ring = if self.geometry.skipped.is_empty() { "a ring of" } else { "a ring with a region of" };
         ways.extend(least.map(|least| format!("{ring} {}", lane(least))));
-        let nothing = || "nothing that could be changed alone would do: record to a faster device".to_owned();
+        let nothing = || "no single change is admissible: record to a faster device".to_owned();
         each_would_do(&ways).unwrap_or_else(nothing)
     }
 

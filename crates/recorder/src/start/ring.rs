@@ -34,14 +34,14 @@ fn find(path: &Path, settings: &Settings, warnings: &mut Vec<String>) -> Result<
     let lane = ByteSize(geometry.lane_bytes);
     if let Some(size) = settings.size.filter(|size| whole_blocks(*size) != lane) {
         warnings.push(format!(
-            "{}: is a ring of {lane} already: --size {size} changes nothing (`holdfast grow` would)",
+            "{}: the ring exists and has {lane}: --size {size} has no effect (`holdfast grow` enlarges it)",
             path.display()
         ));
     }
     let slot = ByteSize(geometry.slot_bytes);
     if let Some(wanted) = settings.slot.filter(|wanted| *wanted != slot) {
         warnings.push(format!(
-            "{}: is a ring with slots of {slot} already: --slot {wanted} changes nothing",
+            "{}: the ring exists and has slots of {slot}: --slot {wanted} has no effect",
             path.display()
         ));
     }
@@ -87,7 +87,7 @@ fn carried(device: &Device, path: &Path) -> (String, String) {
         ),
         Ok(None) => (
             "nothing was found on it".to_owned(),
-            format!("`holdfast format {path}` makes it one; if it was one, {lost}"),
+            format!("`holdfast format {path}` creates one; if it was one, {lost}"),
         ),
         Err(error) => (error.to_string(), format!("if it was one, {lost}")),
     }

@@ -41,8 +41,8 @@ pub fn other_slots(slot: u64, least: u64, most: u64) -> impl Iterator<Item = u64
 pub fn each_would_do(ways: &[String]) -> Option<String> {
     match ways {
         [] => None,
-        [one] => Some(format!("{one} would do")),
-        [most @ .., last] => Some(format!("each of these would do: {}, or {last}", most.join(", "))),
+        [one] => Some(format!("admissible instead: {one}")),
+        [most @ .., last] => Some(format!("admissible instead: {}, or {last}", most.join(", "))),
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
     fn ways_are_joined_as_people_would() {
         let said =
             |ways: &[&str]| each_would_do(&ways.iter().map(|way| (*way).to_owned()).collect::<Vec<_>>());
-        assert_eq!(said(&["a"]).unwrap(), "a would do");
-        assert_eq!(said(&["a", "b", "c"]).unwrap(), "each of these would do: a, b, or c");
+        assert_eq!(said(&["a"]).unwrap(), "admissible instead: a");
+        assert_eq!(said(&["a", "b", "c"]).unwrap(), "admissible instead: a, b, or c");
     }
 }

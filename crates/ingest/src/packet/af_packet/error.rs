@@ -7,7 +7,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// There is none of that name.
-    #[error("there is no network interface `{interface}`; there are: {existing}")]
+    #[error("network interface `{interface}` does not exist; available: {existing}")]
     NoInterface {
         /// The name as given.
         interface: String,
@@ -16,7 +16,7 @@ pub enum CaptureError {
     },
     /// The process may not.
     #[error(
-        "no permission to take packets from `{interface}`: run as root, or give the program the right once with \
+        "cannot capture packets on `{interface}`: no permission; run as root, or grant the program the right once with \
          `setcap cap_net_raw+ep {program}`"
     )]
     NoPrivilege {
@@ -41,7 +41,7 @@ pub enum CaptureError {
         interface: String,
     },
     /// An option outside its limits.
-    #[error("cannot take packets with {option} = {value}: give {wanted}")]
+    #[error("cannot capture packets with {option} = {value}: use {wanted}")]
     Option {
         /// Which one.
         option: &'static str,
@@ -52,7 +52,7 @@ pub enum CaptureError {
     },
     /// The kernel has no memory for the rings.
     #[error(
-        "the kernel cannot give {bytes} bytes for the packet ring of `{interface}`: use fewer or smaller blocks"
+        "cannot allocate {bytes} bytes for the packet ring of `{interface}`; use fewer or smaller blocks"
     )]
     NoMemory {
         /// The interface.

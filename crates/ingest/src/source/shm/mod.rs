@@ -99,17 +99,17 @@ impl ShmSource {
         let unfit = |what: String| SourceError::Unfit { name: name.clone(), what };
         let listener = FdListener::open(path.to_owned()).map_err(|error| match error {
             FdListenerError::InUse(_) => unfit(
-                "another recorder or source answers there: give each a path of its own, or stop that one"
+                "another recorder or source listens there; use a path of its own for each, or stop the other"
                     .to_owned(),
             ),
-            FdListenerError::Occupied => {
-                unfit("there is something that is no socket: give another path, or move that away".to_owned())
-            }
+            FdListenerError::Occupied => unfit(
+                "the path exists and is not a socket; use another path, or move the file away".to_owned(),
+            ),
             FdListenerError::Failed { what, cause } => problem(&name, what, cause),
         })?;
         let area = Area::new(bytes, framing).map_err(|cause| {
             unfit(format!(
-                "{bytes} of shared memory cannot be had ({cause}): give a smaller --area, or free memory"
+                "cannot allocate {bytes} of shared memory: {cause}; use a smaller --area, or free memory"
             ))
         })?;
         Ok(Self { name, listener, deaf: false, framing, bytes, area: Some(area), visit: None })

@@ -121,7 +121,7 @@ fn damage_is_named_by_its_block_and_its_field() {
     assert_eq!(
         told.to_string(),
         format!(
-            "the capture file breaks at byte {packet}: a block of type 0x00000006 says {} bytes at its start and 4 at \
+            "the capture file is damaged at byte {packet}: a block of type 0x00000006 says {} bytes at its start and 4 at \
              its end (byte {})",
             at(&mixed, 3) - packet,
             at(&mixed, 3) - 4

@@ -208,7 +208,7 @@ fn told_to_end_while_the_device_is_away_it_gives_up_and_says_what_is_lost() {
     recorder.signal(Signal::INT);
     let ended = recorder.end();
     assert_eq!(ended.status.code(), Some(1), "{}", ended.err);
-    assert!(ended.err.contains("the ring takes nothing (/dev/loop"), "{}", ended.err);
+    assert!(ended.err.contains("cannot write to the ring: /dev/loop"), "{}", ended.err);
     assert!(ended.err.contains(" in memory)"), "{}", ended.err);
     device.unlock();
     cut_off(&place, feed.next);

@@ -177,7 +177,7 @@ fn a_view_is_as_large_as_was_said_or_refused() {
     assert!(recorder.connect().view().is_none());
     recorder.signal(Signal::INT);
     let ended = recorder.end();
-    assert!(ended.err.contains("--birds-eye 1 KiB: there is no bird's-eye view"), "{}", ended.err);
+    assert!(ended.err.contains("--birds-eye 1 KiB: no bird's-eye view"), "{}", ended.err);
     let (code, said) =
         place.refused(&with(&["--memory", "16MiB", "--birds-eye", "64MiB", "--slot", "256KiB"]));
     assert_eq!(code, 2, "{said}");

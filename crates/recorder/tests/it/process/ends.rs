@@ -77,7 +77,7 @@ fn several_sources_fill_one_ring_and_one_that_fails_does_not_stop_the_other() {
     let ended = place.record(&options, b"a line\nanother\n");
     assert_eq!(ended.status.code(), Some(1), "{}", ended.err);
     assert!(
-        ended.err.contains("holdfast-recorder: file:") && ended.err.contains("cut: 1 of 9 bytes"),
+        ended.err.contains("holdfast-recorder: file:") && ended.err.contains("truncated: 1 of 9 bytes"),
         "{}",
         ended.err
     );

@@ -29,7 +29,7 @@ fn run(policy: &str) -> (TestFolder, Ended) {
     ];
     let words = words.concat();
     let (_, error) = place.refused(&[&words[..], &["--memory", "24MiB"]].concat());
-    let (_, least) = error.split_once("give it --memory ").unwrap();
+    let (_, least) = error.split_once("use --memory ").unwrap();
     let least = least.split(' ').next().unwrap().to_owned();
     let mut recorder = place.start(&[&words[..], &["--memory", &least]].concat());
     let mut pipe = recorder.stdin().unwrap();

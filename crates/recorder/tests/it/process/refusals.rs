@@ -74,7 +74,7 @@ fn a_file_that_is_no_ring_is_left_alone() {
     let (code, error) = place.refused(&STDIN);
     assert_eq!(code, 1);
     assert!(error.contains("no ring (it carries data of an unknown kind"), "{error}");
-    assert!(error.contains("choose another path") && !error.contains("format` makes"), "{error}");
+    assert!(error.contains("choose another path") && !error.contains("` creates one"), "{error}");
     assert!(std::fs::read(&place.ring).unwrap() == text, "it was changed");
 }
 
@@ -110,7 +110,8 @@ fn other_sizes_than_the_ring_has_are_told_and_change_nothing() {
     let ended = place.record(&options, b"y");
     assert!(ended.status.success());
     assert!(
-        ended.err.contains("is a ring of 16 MiB already") && ended.err.contains("slots of 256 KiB already"),
+        ended.err.contains("the ring exists and has 16 MiB")
+            && ended.err.contains("the ring exists and has slots of 256 KiB"),
         "{}",
         ended.err
     );

@@ -147,7 +147,9 @@ fn a_thousand_connections_are_counted_in_memory_and_one_more_is_told_of() {
     let ended = recorder.end();
     assert!(ended.status.success(), "{}", ended.err);
     assert!(ended.out.contains("1024 elements"), "{}", ended.out);
-    let told =
-        ended.err.matches("a producer was refused or put out: 1024 at a time may deliver there").count();
+    let told = ended
+        .err
+        .matches("a producer was rejected or disconnected: the source accepts 1024 producers at a time")
+        .count();
     assert_eq!(told, 1, "{}", ended.err);
 }

@@ -153,8 +153,10 @@ fn a_producer_that_finds_no_place_is_told_of_in_status_and_log() {
     recorder.signal(Signal::INT);
     let ended = recorder.end();
     assert!(ended.status.success(), "{}", ended.err);
-    let told =
-        ended.err.matches("a producer was refused or put out: one at a time may deliver there").count();
+    let told = ended
+        .err
+        .matches("a producer was rejected or disconnected: the source accepts one producer at a time")
+        .count();
     assert_eq!(told, 1, "{}", ended.err);
 }
 
@@ -169,7 +171,7 @@ fn attributes_come_along_and_a_second_recorder_at_the_same_socket_is_refused() {
     recorder.await_packed(2000);
     let other = TestFolder::new();
     let (code, said) = other.refused(&[&RING[..], &["--source", &scene.source, "--name", "s"]].concat());
-    assert!(code == 1 && said.contains("another recorder or source answers there"), "{code} {said}");
+    assert!(code == 1 && said.contains("another recorder or source listens there"), "{code} {said}");
     assert!(!other.ring.exists(), "nothing was made");
     let status = recorder.connect().status().unwrap().recorder.unwrap();
     assert_eq!((status.sources[0].undecodable, status.sources[0].packed_elements), (0, 2000));

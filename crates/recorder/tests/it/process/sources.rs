@@ -520,7 +520,7 @@ fn a_named_pipe_is_not_waited_for_where_a_file_is_wanted() {
     let pipe = format!("replay:{}", pipe.display());
     let (code, said) = place.refused(&with(&["--size", "16MiB", "--source", &pipe, "--name", "s"]));
     assert_eq!(code, 1);
-    assert!(said.contains("only an ordinary file can be replayed"), "{said}");
+    assert!(said.contains("only a regular file can be replayed"), "{said}");
 }
 
 #[test]

@@ -80,8 +80,8 @@ fn threads_stay_on_the_cores_that_they_were_given() {
     let (threads, said) = recorded(&["--cpu", &format!("8000,8001,{first}")]);
     assert_eq!([&threads[CAPTURE].cores, &threads[LANE].cores], [&anywhere; 2]);
     assert_eq!(threads[SOURCE].cores, first.to_string());
-    assert!(said.contains("warning: --cpu: core 8000 does not exist or is not ours to use"), "{said}");
-    assert!(said.contains(&format!("give some of {anywhere}")), "{said}");
+    assert!(said.contains("warning: --cpu: core 8000 does not exist or is not available"), "{said}");
+    assert!(said.contains(&format!("available: {anywhere}")), "{said}");
 }
 
 #[test]
@@ -126,8 +126,8 @@ fn a_core_outside_of_what_it_may_use_is_told_with_those_that_it_may() {
     };
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains(&format!("core {second} does not exist or is not ours to use")), "{said}");
-    assert!(said.contains(&format!("give some of {first} ")), "{said}");
+    assert!(said.contains(&format!("core {second} does not exist or is not available")), "{said}");
+    assert!(said.contains(&format!("available: {first} ")), "{said}");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn without_the_rights_it_records_and_says_what_would_give_them() {
         "its I/O thread gets no real-time priority",
         "CAP_SYS_NICE",
         "LimitRTPRIO=",
-        "memory is not locked",
+        "cannot lock memory",
         "limit: 64 KiB",
         "LimitMEMLOCK=",
     ] {
