@@ -33,40 +33,26 @@ pub struct Metric {
     pub help: Option<&'static str>,
 }
 
-impl Metric {
-    const fn new(name: &'static str, kind: &'static str) -> Option<Self> {
-        Some(Self { name, kind, label: None, help: None })
-    }
-
-    const fn labelled(
-        name: &'static str,
-        kind: &'static str,
-        label: (&'static str, &'static str),
-        help: &'static str,
-    ) -> Option<Self> {
-        Some(Self { name, kind, label: Some(label), help: Some(help) })
-    }
-}
-
 /// Metric of a number that may fall.
-pub(crate) const fn gauge(name: &'static str) -> Option<Metric> {
-    Metric::new(name, "gauge")
+pub(crate) const fn gauge(name: &'static str) -> Metric {
+    Metric { name, kind: "gauge", label: None, help: None }
 }
 
 /// Metric of a number that only grows while a recorder runs.
-pub(crate) const fn counter(name: &'static str) -> Option<Metric> {
-    Metric::new(name, "counter")
+pub(crate) const fn counter(name: &'static str) -> Metric {
+    Metric { name, kind: "counter", label: None, help: None }
 }
 
 /// Metric that several figures share: slots by state.
-pub(crate) const fn slots_in(state: &'static str) -> Option<Metric> {
+pub(crate) const fn slots_in(state: &'static str) -> Metric {
     let help = "Slots by state; damaged ones are counted as live, held or pinned too.";
-    Metric::labelled("slots", "gauge", ("state", state), help)
+    Metric { label: Some(("state", state)), help: Some(help), ..gauge("slots") }
 }
 
 /// Metric that two figures share: bytes written by kind.
-pub(crate) const fn written(kind: &'static str) -> Option<Metric> {
-    Metric::labelled("lane_written_bytes_total", "counter", ("kind", kind), "Bytes written to the lane.")
+pub(crate) const fn written(kind: &'static str) -> Metric {
+    let help = "Bytes written to the lane.";
+    Metric { label: Some(("kind", kind)), help: Some(help), ..counter("lane_written_bytes_total") }
 }
 
 /// One figure of a `T`.

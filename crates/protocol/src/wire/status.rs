@@ -84,11 +84,11 @@ figures! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct ViewStatus {
         /// Memory of the bird's-eye view.
-        bytes: ByteSize = wire, "bytes", gauge("birds_eye_bytes");
+        bytes: ByteSize = wire, "bytes", Some(gauge("birds_eye_bytes"));
         /// Bytes for each slot.
         place: ByteSize = wire, "bytes_per_slot", None;
         /// Slots of data that the bird's-eye view tells of.
-        slots: u32 = wire, "slots", gauge("birds_eye_slots");
+        slots: u32 = wire, "slots", Some(gauge("birds_eye_slots"));
     } and {}
 }
 
@@ -98,7 +98,7 @@ figures! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct AwayStatus {
         /// The longest time since the recorder started in which capture did not look what its sources had.
-        longest: Duration = wire, "away_worst_seconds", gauge("away_worst_seconds");
+        longest: Duration = wire, "away_worst_seconds", Some(gauge("away_worst_seconds"));
         /// When it came back.
         since: Timestamp = wire, "away_worst_at", None;
     } and {}
@@ -109,15 +109,15 @@ figures! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct MarginStatus {
         /// Bytes a second on the medium that are guaranteed here and now.
-        rate: Rate = wire, "medium_bytes_per_second", gauge("guaranteed_bytes_per_second");
+        rate: Rate = wire, "medium_bytes_per_second", Some(gauge("guaranteed_bytes_per_second"));
         /// The slack with which nothing but writing is begun any more.
-        kept: Duration = wire, "slack_kept_seconds", gauge("slack_kept_seconds");
+        kept: Duration = wire, "slack_kept_seconds", Some(gauge("slack_kept_seconds"));
         /// The least slack since the recorder started: how long capture could have gone on without any write ending.
-        least: Duration = wire, "slack_least_seconds", gauge("slack_least_seconds");
+        least: Duration = wire, "slack_least_seconds", Some(gauge("slack_least_seconds"));
         /// When that was, Unix time.
-        since: Timestamp = wire, "slack_least_at", gauge("slack_least_time_seconds");
+        since: Timestamp = wire, "slack_least_at", Some(gauge("slack_least_time_seconds"));
         /// The greatest age of data that was not durable yet, since the recorder started.
-        eldest: Duration = wire, "durable_after_worst_seconds", gauge("durable_after_worst_seconds");
+        eldest: Duration = wire, "durable_after_worst_seconds", Some(gauge("durable_after_worst_seconds"));
     } and {}
 }
 
@@ -172,35 +172,35 @@ figures! {
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct SourceStatus {
         /// Elements received.
-        elements: u64 = wire, "elements", counter("stream_received_elements_total");
+        elements: u64 = wire, "elements", Some(counter("stream_received_elements_total"));
         /// Bytes received.
-        bytes: u64 = wire, "bytes", counter("stream_received_bytes_total");
+        bytes: u64 = wire, "bytes", Some(counter("stream_received_bytes_total"));
         /// Elements packed into slots.
-        packed_elements: u64 = wire, "packed_elements", counter("stream_written_elements_total");
+        packed_elements: u64 = wire, "packed_elements", Some(counter("stream_written_elements_total"));
         /// Bytes packed into slots.
-        packed_bytes: u64 = wire, "packed_bytes", counter("stream_written_bytes_total");
+        packed_bytes: u64 = wire, "packed_bytes", Some(counter("stream_written_bytes_total"));
         /// Losses of which nobody knows how much they were.
-        unknown_losses: u64 = wire, "unknown_losses", counter("stream_unknown_losses_total");
+        unknown_losses: u64 = wire, "unknown_losses", Some(counter("stream_unknown_losses_total"));
         /// Elements the kernel dropped before they reached the recorder.
-        kernel_drops: u64 = wire, "kernel_drops", counter("stream_kernel_drops_total");
+        kernel_drops: u64 = wire, "kernel_drops", Some(counter("stream_kernel_drops_total"));
         /// Packets the interface dropped before the kernel saw them.
-        interface_drops: u64 = wire, "interface_drops", counter("stream_interface_drops_total");
+        interface_drops: u64 = wire, "interface_drops", Some(counter("stream_interface_drops_total"));
         /// Packets that the kernel counts as dropped, before the recorder could take them or behind it.
-        perhaps_lost: u64 = appended, "interface_perhaps_lost", counter("stream_interface_perhaps_lost_total");
+        perhaps_lost: u64 = appended, "interface_perhaps_lost", Some(counter("stream_interface_perhaps_lost_total"));
         /// Elements that wait to be packed.
-        waiting: u64 = wire, "waiting", gauge("stream_waiting_elements");
+        waiting: u64 = wire, "waiting", Some(gauge("stream_waiting_elements"));
         /// Elements that came beyond the rate declared for the stream and were recorded all the same.
-        beyond_elements: u64 = wire, "beyond_rate_elements", counter("stream_beyond_rate_elements_total");
+        beyond_elements: u64 = wire, "beyond_rate_elements", Some(counter("stream_beyond_rate_elements_total"));
         /// Bytes that came beyond the rate declared for the stream and were recorded all the same.
-        beyond_bytes: u64 = wire, "beyond_rate_bytes", counter("stream_beyond_rate_bytes_total");
+        beyond_bytes: u64 = wire, "beyond_rate_bytes", Some(counter("stream_beyond_rate_bytes_total"));
         /// Elements that are not what the stream's schema takes them for: kept, with null attributes.
-        undecodable: u64 = wire, "undecodable_elements", counter("stream_undecodable_elements_total");
+        undecodable: u64 = wire, "undecodable_elements", Some(counter("stream_undecodable_elements_total"));
         /// Texts that are longer than an attribute may be, and null.
-        too_long: u64 = wire, "too_long_texts", counter("stream_too_long_texts_total");
+        too_long: u64 = wire, "too_long_texts", Some(counter("stream_too_long_texts_total"));
         /// Producers that are connected now.
-        connections: u32 = wire, "connections", gauge("stream_connections");
+        connections: u32 = wire, "connections", Some(gauge("stream_connections"));
         /// Producers that were turned away or put out by the recorder.
-        refused: u64 = wire, "refused_producers", counter("stream_refused_producers_total");
+        refused: u64 = wire, "refused_producers", Some(counter("stream_refused_producers_total"));
     } and {
         /// Its stream.
         stream: StreamId,
@@ -253,17 +253,17 @@ figures! {
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct LaneStatus {
         /// Bytes of slots written.
-        slot_bytes: u64 = wire, "slot_bytes_written", written("slots");
+        slot_bytes: u64 = wire, "slot_bytes_written", Some(written("slots"));
         /// Bytes of journal written.
-        journal_bytes: u64 = wire, "journal_bytes_written", written("journal");
+        journal_bytes: u64 = wire, "journal_bytes_written", Some(written("journal"));
         /// Writes, of slots and journal.
         writes: u64 = wire, "writes", None;
         /// Bytes read from the lane.
-        read_bytes: u64 = wire, "read_bytes", counter("lane_read_bytes_total");
+        read_bytes: u64 = wire, "read_bytes", Some(counter("lane_read_bytes_total"));
         /// Reads.
         reads: u64 = wire, "reads", None;
         /// Requests that failed.
-        errors: u64 = wire, "errors", counter("lane_errors_total");
+        errors: u64 = wire, "errors", Some(counter("lane_errors_total"));
     } and {
         /// Path of its device or file.
         path: String,
@@ -279,13 +279,13 @@ figures! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct BufferStatus {
         /// Slot buffers there are.
-        count: u32 = wire, "buffers", gauge("buffers");
+        count: u32 = wire, "buffers", Some(gauge("buffers"));
         /// Slot buffers in use now.
-        in_use: u32 = wire, "buffers_in_use", gauge("buffers_in_use");
+        in_use: u32 = wire, "buffers_in_use", Some(gauge("buffers_in_use"));
         /// Slot buffers in use at most since the recorder started: what is left to the number of buffers is the margin.
-        most_in_use: u32 = wire, "buffers_most_in_use", gauge("buffers_most_in_use");
+        most_in_use: u32 = wire, "buffers_most_in_use", Some(gauge("buffers_most_in_use"));
         /// When so many were in use for the first time, Unix time.
-        most_at: Timestamp = wire, "buffers_most_in_use_at", gauge("buffers_most_in_use_time_seconds");
+        most_at: Timestamp = wire, "buffers_most_in_use_at", Some(gauge("buffers_most_in_use_time_seconds"));
     } and {}
 }
 
@@ -294,27 +294,27 @@ figures! {
         /// All slots of the ring.
         total: u32 = wire, "total", None;
         /// Slots that were never written, or were given back.
-        free: u32 = wire, "free", slots_in("free");
+        free: u32 = wire, "free", Some(slots_in("free"));
         /// Slots of data that will expire.
-        live: u32 = wire, "live", slots_in("live");
+        live: u32 = wire, "live", Some(slots_in("live"));
         /// Slots of data that a hold keeps.
-        held: u32 = wire, "held", slots_in("held");
+        held: u32 = wire, "held", Some(slots_in("held"));
         /// Slots that are overwritten next.
-        runway: u32 = wire, "runway", slots_in("runway");
+        runway: u32 = wire, "runway", Some(slots_in("runway"));
         /// Slots that are being written.
-        writing: u32 = wire, "writing", slots_in("writing");
+        writing: u32 = wire, "writing", Some(slots_in("writing"));
         /// Slots of data that did not pass its check.
-        damaged: u32 = wire, "damaged", slots_in("damaged");
+        damaged: u32 = wire, "damaged", Some(slots_in("damaged"));
         /// Slots that cannot be used.
-        bad: u32 = wire, "bad", slots_in("bad");
+        bad: u32 = wire, "bad", Some(slots_in("bad"));
         /// More slots that may be held.
-        holdable: u32 = wire, "holdable", gauge("slots_holdable");
+        holdable: u32 = wire, "holdable", Some(gauge("slots_holdable"));
         /// Slots that background work or queries keep from expiring.
-        pinned: u32 = wire, "pinned", slots_in("pinned");
+        pinned: u32 = wire, "pinned", Some(slots_in("pinned"));
         /// Slots for which a file has no place on its device yet.
         unwritten: u32 = wire, "unwritten", None;
         /// Slots set aside for what holds by condition are still to find.
-        promised: u32 = wire, "promised", gauge("slots_promised");
+        promised: u32 = wire, "promised", Some(gauge("slots_promised"));
     }
 }
 
