@@ -2,7 +2,7 @@
 
 use crate::notices::Notices;
 use crate::orders;
-use crate::session::{link, refused};
+use crate::session::{protocol_failure, refused};
 use holdfast_base::MAX_REASON;
 use holdfast_base::failure::Result;
 use holdfast_reader::{RingReader, Selection};
@@ -33,7 +33,7 @@ impl Attribution {
     /// runs, see [`Self::export_alone`].
     pub fn export(&self, reader: &mut RingReader, selection: &Selection, what: &str) -> Result<()> {
         let Some(connection) = reader.connection() else { return Ok(()) };
-        noted(connection.order(self.order(selection, what)).map_err(|error| link(&error))?)
+        noted(connection.order(self.order(selection, what)).map_err(|error| protocol_failure(&error))?)
     }
 
     /// The same where no recorder runs, and somebody said who he is or why: otherwise a ring that nobody records to is only read.

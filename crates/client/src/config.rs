@@ -16,7 +16,7 @@ const MOST_BYTES: u64 = 1 << 20;
 struct NamedRing {
     /// Its file or device.
     path: PathBuf,
-    /// What `holdfast record NAME` adds to its command line, before what was typed.
+    /// Arguments that `holdfast record NAME` puts before those of its command line.
     #[serde(default)]
     record: Vec<String>,
     /// The folder on an index drive that has copies of its index.
@@ -34,11 +34,11 @@ struct Config {
 /// A ring as it was named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingEntry {
-    /// Where it is.
+    /// The path of its file or device.
     pub path: PathBuf,
-    /// What `record` adds.
+    /// Additional arguments of `record`.
     pub record: Vec<String>,
-    /// Where copies of its index are.
+    /// The folder of its index copies.
     pub index: Option<PathBuf>,
 }
 

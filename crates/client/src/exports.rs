@@ -2,7 +2,7 @@
 //! ordinals; nothing is kept of them but the ordinals of one read.
 
 use crate::attribution::Attribution;
-use crate::session::{self, link};
+use crate::session::{self, ring_failure};
 use crate::sql::Sql;
 use holdfast_base::Ordinal;
 use holdfast_base::counted;
@@ -77,7 +77,7 @@ pub fn hits(
 ) -> Result<Option<HitsExport>> {
     let mut reader = session::open(ring)?;
     let (id, ordinals) = sql.hits(question)?;
-    let mut streams = reader.streams().map_err(|error| link(&error))?;
+    let mut streams = reader.streams().map_err(|error| ring_failure(&error))?;
     streams.retain(|stream| stream.id == id);
     let output = match to.file {
         Some(file) => Output::file(file, to.force)?,
@@ -95,7 +95,8 @@ pub fn hits(
             to.by.export(&mut reader, &all, to.what)?;
         }
         let range = Range { ordinals: Some((*first, Ordinal(last.0.saturating_add(1)))), ..Range::ALL };
-        let plan = reader.plan(&Selection { streams: vec![id], range }).map_err(|error| link(&error))?;
+        let plan =
+            reader.plan(&Selection { streams: vec![id], range }).map_err(|error| ring_failure(&error))?;
         found += run.len() as u64;
         sink.want(ElementFilter::Only(run));
         fill(sink, &mut reader, &plan)
@@ -126,7 +127,7 @@ pub fn hits(
 /// Reads all that a plan leads to into a sink.
 pub fn fill(sink: &mut Sink, reader: &mut RingReader, plan: &Plan) -> Result<()> {
     let report = reader.read(plan, &mut |item| sink.take(&item));
-    sink.end_read(report.map(|report| report.expired).map_err(|error| link(&error)))
+    sink.end_read(report.map(|report| report.expired).map_err(|error| ring_failure(&error)))
 }
 
 /// Why nothing of what was found can be given.

@@ -1,10 +1,10 @@
 //! Index copies: copies of a ring's index on a faster drive, made, checked and removed.
 
 use crate::notices::Notices;
-use crate::session::link;
+use crate::session::ring_failure;
 use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_base::{Age, Sequence};
-use holdfast_protocol::LinkError;
+use holdfast_reader::ReaderError;
 use holdfast_reader::{IndexDrive, PlannedSlot, RingReader, Selection, SlotError};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::ErrorKind;
@@ -66,9 +66,9 @@ pub enum CopyError {
     Drive(Failure),
 }
 
-impl From<LinkError> for CopyError {
-    fn from(error: LinkError) -> Self {
-        Self::Ring(link(&error))
+impl From<ReaderError> for CopyError {
+    fn from(error: ReaderError) -> Self {
+        Self::Ring(ring_failure(&error))
     }
 }
 
@@ -240,7 +240,7 @@ impl<'d> Copies<'d> {
 }
 
 /// Slots that may have a copy: all that are on the medium, oldest first.
-fn slots(reader: &mut RingReader) -> Result<Vec<PlannedSlot>, LinkError> {
+fn slots(reader: &mut RingReader) -> Result<Vec<PlannedSlot>, ReaderError> {
     let mut slots = reader.plan(&Selection::ALL)?.slots;
     slots.retain(|slot| slot.slot.is_some());
     slots.sort_unstable_by_key(|slot| (slot.age, slot.sequence));

@@ -2,7 +2,7 @@
 
 use crate::notices::Notices;
 use crate::random;
-use crate::session::{link, refused};
+use crate::session::{protocol_failure, refused};
 use crate::times;
 use holdfast_base::clean;
 use holdfast_base::failure::{Failure, Result};
@@ -25,8 +25,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The recorder of the ring at `lane`; `None` when none runs.
 pub fn recorder(lane: &Path) -> Result<Option<Connection>> {
-    let place = holdfast_protocol::locate(lane).map_err(|error| link(&error))?;
-    holdfast_protocol::find_recorder(&place).map_err(|error| link(&error))
+    let place = holdfast_protocol::locate(lane).map_err(|error| protocol_failure(&error))?;
+    holdfast_protocol::find_recorder(&place).map_err(|error| protocol_failure(&error))
 }
 
 /// A new UUID for a hold or release order. A client that loses the answer repeats the order with the same UUID.
@@ -49,7 +49,9 @@ pub fn ask(lane: &Path, order: &Order, notices: &Notices) -> Result<Outcome> {
         if let Some(mut recorder) = recorder(lane)? {
             let mut said = false;
             let mut meanwhile = |status: &Status| say_why(lane, status, &mut said, notices);
-            return recorder.order_watched(order.clone(), &mut meanwhile).map_err(|error| link(&error));
+            return recorder
+                .order_watched(order.clone(), &mut meanwhile)
+                .map_err(|error| protocol_failure(&error));
         }
         match Device::open(lane, Access::Own) {
             Ok(device) => return alone(device, order.clone(), lane),

@@ -5,7 +5,8 @@ use crate::range::RangeOptions;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Clock, StreamId, SystemClock, Timestamp};
 use holdfast_format::FormatError;
-use holdfast_protocol::LinkError;
+use holdfast_protocol::ProtocolError;
+use holdfast_reader::ReaderError;
 use holdfast_reader::{RingReader, Selection};
 use holdfast_ring::{Refusal, StreamStatus};
 use rustix::fs::FileType;
@@ -48,19 +49,27 @@ pub fn prefer_oom_kill() {
 
 /// Opens the ring at a path for reading.
 pub fn open(path: &Path) -> Result<RingReader> {
-    RingReader::open(path).map_err(|error| link(&error))
+    RingReader::open(path).map_err(|error| ring_failure(&error))
 }
 
-/// What reading failed with, with what to do about it.
-pub fn link(error: &LinkError) -> Failure {
+/// Failure of a read, with advice.
+pub fn ring_failure(error: &ReaderError) -> Failure {
     match error {
-        LinkError::Open { path, cause } if cause.kind() == io::ErrorKind::NotFound => {
+        ReaderError::Protocol(error) => protocol_failure(error),
+        other => Failure::failed(other),
+    }
+}
+
+/// Failure of the way to a ring or its recorder, with advice.
+pub fn protocol_failure(error: &ProtocolError) -> Failure {
+    match error {
+        ProtocolError::Open { path, cause } if cause.kind() == io::ErrorKind::NotFound => {
             Failure::failed("there is no such ring")
                 .at_path(path)
                 .advice("give the path of a ring, or make one: `holdfast format PATH --size 10GiB`")
         }
-        LinkError::Open { path, cause } => Failure::io("cannot open the ring", path, cause),
-        LinkError::NotARing { path, cause } => {
+        ProtocolError::Open { path, cause } => Failure::io("cannot open the ring", path, cause),
+        ProtocolError::NotARing { path, cause } => {
             let failure = match cause {
                 FormatError::OutOfBounds { .. } => {
                     Failure::failed("this is not a ring: it is too short for one")

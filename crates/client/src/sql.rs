@@ -1,7 +1,7 @@
 //! SQL engine over a ring: set up, asked, its answers written. Its errors are put into words by `sql_errors`.
 
 use crate::index_copies::IndexCopies;
-use crate::session::{self, link};
+use crate::session::{self, ring_failure};
 use crate::sql_errors::{YOUNGER, failure};
 use datafusion::error::DataFusionError;
 use futures::StreamExt;
@@ -98,7 +98,7 @@ pub fn open(path: &Path, limits: &Limits, index: &IndexCopies, slots: &OpenSlots
         .map_err(|error| Failure::failed(format_args!("cannot start threads: {}", reason(&error))))?;
     let readers = ReaderPool::new(&open);
     let engine = engine(limits, &readers, &link_types).map_err(|error| match error {
-        RingError::Link(error) => link(&error),
+        RingError::Link(error) => ring_failure(&error),
         other => Failure::failed(other).at_path(path),
     })?;
     // While a question is planned by one way, another is made ready for who searches.

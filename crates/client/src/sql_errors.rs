@@ -1,7 +1,7 @@
 //! What the engine says against a question, in the words of the commands: what is wrong, where it stands, what to write instead.
 //! The engine tells of types and rules of its own; people know addresses, times and bytes.
 
-use crate::session::link;
+use crate::session::ring_failure;
 use crate::sql_text::{at, mark, signs, text, texts, word, words};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Column, SchemaError};
@@ -9,8 +9,8 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
 use holdfast_base::counted;
 use holdfast_base::failure::Failure;
-use holdfast_protocol::LinkError;
 use holdfast_query::{IncompleteAnswer, describe_type};
+use holdfast_reader::ReaderError;
 
 /// What helps against slots that expire while they are asked for.
 pub const YOUNGER: &str =
@@ -32,8 +32,8 @@ const NAMES: usize = 12;
 pub fn failure(error: &DataFusionError, sql: &str, tables: &[String]) -> Failure {
     let root = error.find_root();
     if let DataFusionError::External(external) = root {
-        if let Some(error) = external.downcast_ref::<LinkError>() {
-            return link(error);
+        if let Some(error) = external.downcast_ref::<ReaderError>() {
+            return ring_failure(error);
         }
         if let Some(lacking) = external.downcast_ref() {
             return lacks(lacking);

@@ -1,6 +1,6 @@
 //! Client end of the socket: a blocking connection with a time limit on every wait.
 
-use crate::LinkError;
+use crate::ProtocolError;
 use crate::shared::SharedArea;
 use crate::wire::{
     DeviceState, FrameHead, HEAD_BYTES, LaneFile, MAX_FRAME, OpenSlot, OpenSlotProjection, Reply, Request,
@@ -60,23 +60,23 @@ pub struct Connection {
 
 impl Connection {
     /// Connects to the recorder that listens at `path` and says hello.
-    pub fn connect(path: &Path) -> Result<Self, LinkError> {
+    pub fn connect(path: &Path) -> Result<Self, ProtocolError> {
         let wrong = |what: &'static str| {
             move |cause: Errno| match cause {
-                Errno::NOENT | Errno::CONNREFUSED => LinkError::NoRecorder { path: path.to_owned() },
-                Errno::ACCESS | Errno::PERM => LinkError::Denied { path: path.to_owned() },
-                cause => LinkError::Socket { path: path.to_owned(), what, cause: cause.into() },
+                Errno::NOENT | Errno::CONNREFUSED => ProtocolError::NoRecorder { path: path.to_owned() },
+                Errno::ACCESS | Errno::PERM => ProtocolError::Denied { path: path.to_owned() },
+                cause => ProtocolError::Socket { path: path.to_owned(), what, cause: cause.into() },
             }
         };
         let socket =
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-                .map_err(wrong("cannot make a socket"))?;
+                .map_err(wrong("cannot create a socket for"))?;
         for timeout in [sockopt::Timeout::Send, sockopt::Timeout::Recv] {
             sockopt::set_socket_timeout(&socket, timeout, Some(ANSWER_TIME))
-                .map_err(wrong("cannot set a time limit"))?;
+                .map_err(wrong("cannot set a time limit on"))?;
         }
-        let address = SocketAddrUnix::new(path).map_err(wrong("not a place for a socket"))?;
-        rustix::net::connect(&socket, &address).map_err(wrong("cannot connect"))?;
+        let address = SocketAddrUnix::new(path).map_err(wrong("cannot use the socket path"))?;
+        rustix::net::connect(&socket, &address).map_err(wrong("cannot connect to"))?;
         let mut connection = Self {
             socket,
             path: path.to_owned(),
@@ -105,27 +105,27 @@ impl Connection {
 
     /// Connects to the recorder that listens at `path`, if it has this ring on this file or device: a copy of a ring has
     /// its UUID, too, and what is said of one is not true of the other.
-    pub fn connect_to(path: &Path, ring: RingId, file: LaneFile) -> Result<Self, LinkError> {
+    pub fn connect_to(path: &Path, ring: RingId, file: LaneFile) -> Result<Self, ProtocolError> {
         let connection = Self::connect(path)?;
         let Welcome { ring: theirs, file: there, ref lane, .. } = connection.welcome;
         match theirs == ring {
             true if there == file => Ok(connection),
-            true => Err(LinkError::OtherCopy { path: path.to_owned(), lane: lane.clone() }),
-            false => Err(LinkError::NoRecorder { path: path.to_owned() }),
+            true => Err(ProtocolError::OtherCopy { path: path.to_owned(), lane: lane.clone() }),
+            false => Err(ProtocolError::NoRecorder { path: path.to_owned() }),
         }
     }
 
-    fn hello(&mut self) -> Result<(), LinkError> {
+    fn hello(&mut self) -> Result<(), ProtocolError> {
         let request = Request::Hello { version: VERSION };
         let welcome = match self.call(&request) {
             Ok(Reply::Hello(welcome)) => *welcome,
             Ok(other) => return Err(unexpected(&request, &other)),
-            Err(LinkError::Gone { path, .. }) => return Err(LinkError::NoRecorder { path }),
+            Err(ProtocolError::Gone { path, .. }) => return Err(ProtocolError::NoRecorder { path }),
             Err(error) => return Err(error),
         };
         if welcome.version != VERSION {
             let path = self.path.clone();
-            return Err(LinkError::Version { path, theirs: welcome.version, ours: VERSION });
+            return Err(ProtocolError::Version { path, theirs: welcome.version, ours: VERSION });
         }
         self.welcome = welcome;
         let view = if self.welcome.place > 0 { self.descriptors.remove(1) } else { None };
@@ -145,15 +145,17 @@ impl Connection {
     }
 
     /// The memory that reads are answered in; mapped at first use.
-    pub fn area(&mut self) -> Result<&SharedArea, LinkError> {
+    pub fn area(&mut self) -> Result<&SharedArea, ProtocolError> {
         if self.area.is_none() {
             let descriptor = self
                 .descriptors
                 .pop_front()
-                .ok_or_else(|| LinkError::Area("it was not handed over".to_owned()))?;
+                .ok_or_else(|| ProtocolError::Area("the recorder did not pass its descriptor".to_owned()))?;
             self.area = Some(SharedArea::map(&descriptor, self.welcome.area)?);
         }
-        self.area.as_ref().ok_or_else(|| LinkError::Area("it was not handed over".to_owned()))
+        self.area
+            .as_ref()
+            .ok_or_else(|| ProtocolError::Area("the recorder did not pass its descriptor".to_owned()))
     }
 
     /// The bird's-eye view, where the recorder keeps one, and bytes of each slot's place in it.
@@ -162,16 +164,18 @@ impl Connection {
     }
 
     /// Sends a request and waits for its reply. An error that the recorder answers with is an error here.
-    pub fn call(&mut self, request: &Request) -> Result<Reply, LinkError> {
+    pub fn call(&mut self, request: &Request) -> Result<Reply, ProtocolError> {
         let id = self.begin(request)?;
         self.reply_to(id, request.name())
     }
 
     /// Sends a request whose reply is waited for next. Who is turned away is told why before anything is taken from him.
-    fn begin(&mut self, request: &Request) -> Result<u64, LinkError> {
+    fn begin(&mut self, request: &Request) -> Result<u64, ProtocolError> {
         match self.send(request) {
-            Err(gone @ LinkError::Gone { .. }) => match self.frame(request.name()) {
-                Ok((0, Reply::Error { text })) => Err(LinkError::Refused { request: request.name(), text }),
+            Err(gone @ ProtocolError::Gone { .. }) => match self.frame(request.name()) {
+                Ok((0, Reply::Error { text })) => {
+                    Err(ProtocolError::Refused { request: request.name(), text })
+                }
                 _ => Err(gone),
             },
             sent => sent,
@@ -179,7 +183,7 @@ impl Connection {
     }
 
     /// Sends a request; its id will come with the reply.
-    pub fn send(&mut self, request: &Request) -> Result<u64, LinkError> {
+    pub fn send(&mut self, request: &Request) -> Result<u64, ProtocolError> {
         let id = self.next;
         self.next += 1;
         let frame = request.encode(id);
@@ -195,7 +199,7 @@ impl Connection {
     }
 
     /// Waits for the reply to request `id`, and keeps others for later.
-    pub fn reply_to(&mut self, id: u64, name: &'static str) -> Result<Reply, LinkError> {
+    pub fn reply_to(&mut self, id: u64, name: &'static str) -> Result<Reply, ProtocolError> {
         if let Some(at) = self.early.iter().position(|(theirs, _)| *theirs == id)
             && let Some((_, reply)) = self.early.remove(at)
         {
@@ -214,7 +218,7 @@ impl Connection {
 
     /// Waits for the next reply to any request; for long, where the recorder says that its device does well: it may be long until it
     /// is our turn.
-    pub fn next_reply(&mut self) -> Result<(u64, Reply), LinkError> {
+    pub fn next_reply(&mut self) -> Result<(u64, Reply), ProtocolError> {
         let since = Instant::now();
         loop {
             if let Some(early) = self.early.pop_front() {
@@ -232,15 +236,15 @@ impl Connection {
     }
 
     /// Whether a reply, or a part of one, is there without waiting.
-    pub fn has_reply(&self) -> Result<bool, LinkError> {
+    pub fn has_reply(&self) -> Result<bool, ProtocolError> {
         self.has_reply_within(Duration::ZERO)
     }
 
-    fn has_reply_within(&self, time: Duration) -> Result<bool, LinkError> {
+    fn has_reply_within(&self, time: Duration) -> Result<bool, ProtocolError> {
         Ok(!self.early.is_empty() || self.has_input_within(time)?)
     }
 
-    fn has_input_within(&self, time: Duration) -> Result<bool, LinkError> {
+    fn has_input_within(&self, time: Duration) -> Result<bool, ProtocolError> {
         if self.start < self.input.len() {
             return Ok(true);
         }
@@ -253,21 +257,21 @@ impl Connection {
         }
     }
 
-    fn failed(&self, cause: Errno, during: &'static str, limit: Duration) -> LinkError {
+    fn failed(&self, cause: Errno, during: &'static str, limit: Duration) -> ProtocolError {
         let path = self.path.clone();
         match cause {
-            Errno::AGAIN => LinkError::Timeout { path, during, seconds: limit.as_secs() },
-            Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN => LinkError::Gone { path, during },
-            cause => LinkError::Socket { path, what: "the connection failed", cause: cause.into() },
+            Errno::AGAIN => ProtocolError::Timeout { path, during, seconds: limit.as_secs() },
+            Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN => ProtocolError::Gone { path, during },
+            cause => ProtocolError::Socket { path, what: "cannot exchange data with", cause: cause.into() },
         }
     }
 
     /// The next whole frame.
-    fn frame(&mut self, during: &'static str) -> Result<(u64, Reply), LinkError> {
+    fn frame(&mut self, during: &'static str) -> Result<(u64, Reply), ProtocolError> {
         loop {
             let have = &self.input[self.start..];
             if have.len() >= HEAD_BYTES {
-                let protocol = |wire| LinkError::Protocol { path: self.path.clone(), wire };
+                let protocol = |wire| ProtocolError::Protocol { path: self.path.clone(), wire };
                 let head = FrameHead::decode(have, MAX_FRAME).map_err(protocol)?;
                 let end = HEAD_BYTES + head.body as usize;
                 if let Some(body) = have.get(HEAD_BYTES..end) {
@@ -285,7 +289,7 @@ impl Connection {
     }
 
     /// Receives what is there, and waits for it if there is nothing.
-    fn more(&mut self, during: &'static str) -> Result<(), LinkError> {
+    fn more(&mut self, during: &'static str) -> Result<(), ProtocolError> {
         self.input.drain(..self.start);
         self.start = 0;
         let filled = self.input.len();
@@ -309,14 +313,14 @@ impl Connection {
         let count = received.as_ref().map_or(0, |message| message.bytes);
         self.input.truncate(filled + count);
         match received {
-            Ok(_) if count == 0 => Err(LinkError::Gone { path: self.path.clone(), during }),
+            Ok(_) if count == 0 => Err(ProtocolError::Gone { path: self.path.clone(), during }),
             Ok(_) => Ok(()),
             Err(cause) => Err(self.failed(cause, during, limit)),
         }
     }
 
     /// Gives an order and waits until it is durable, or as long as it says itself.
-    pub fn order(&mut self, order: Order) -> Result<Outcome, LinkError> {
+    pub fn order(&mut self, order: Order) -> Result<Outcome, ProtocolError> {
         self.order_watched(order, &mut |_| {})
     }
 
@@ -325,7 +329,7 @@ impl Connection {
         &mut self,
         order: Order,
         meanwhile: &mut dyn FnMut(&crate::wire::Status),
-    ) -> Result<Outcome, LinkError> {
+    ) -> Result<Outcome, ProtocolError> {
         let id = self.give(order)?;
         let since = Instant::now();
         let reply = loop {
@@ -333,7 +337,7 @@ impl Connection {
             let reply = self.reply_to(id, ORDER);
             self.patience(ANSWER_TIME)?;
             match reply {
-                Err(LinkError::Timeout { .. }) if since.elapsed() < ORDER_TIME => {
+                Err(ProtocolError::Timeout { .. }) if since.elapsed() < ORDER_TIME => {
                     if let Ok(status) = self.status() {
                         meanwhile(&status);
                     }
@@ -345,12 +349,12 @@ impl Connection {
     }
 
     /// Gives an order whose outcome is asked for later, by this number.
-    pub fn give(&mut self, order: Order) -> Result<u64, LinkError> {
+    pub fn give(&mut self, order: Order) -> Result<u64, ProtocolError> {
         self.begin(&Request::Order(order))
     }
 
     /// What came of an order, if that is known within some time.
-    pub fn outcome_within(&mut self, order: u64, time: Duration) -> Result<Option<Outcome>, LinkError> {
+    pub fn outcome_within(&mut self, order: u64, time: Duration) -> Result<Option<Outcome>, ProtocolError> {
         while self.early.iter().all(|(request, _)| *request != order) {
             if !self.has_input_within(time)? {
                 return Ok(None);
@@ -364,13 +368,13 @@ impl Connection {
         outcome(self.reply_to(order, ORDER)?).map(Some)
     }
 
-    fn patience(&self, limit: Duration) -> Result<(), LinkError> {
+    fn patience(&self, limit: Duration) -> Result<(), ProtocolError> {
         sockopt::set_socket_timeout(&self.socket, sockopt::Timeout::Recv, Some(limit))
             .map_err(|cause| self.failed(cause, "a time limit", limit))
     }
 
     /// How the ring and its recorder do.
-    pub fn status(&mut self) -> Result<crate::wire::Status, LinkError> {
+    pub fn status(&mut self) -> Result<crate::wire::Status, ProtocolError> {
         match self.call(&Request::Status)? {
             Reply::Status(status) => Ok(*status),
             other => Err(unexpected(&Request::Status, &other)),
@@ -378,7 +382,7 @@ impl Connection {
     }
 
     /// All streams.
-    pub fn streams(&mut self) -> Result<Vec<StreamStatus>, LinkError> {
+    pub fn streams(&mut self) -> Result<Vec<StreamStatus>, ProtocolError> {
         match self.call(&Request::Streams)? {
             Reply::Streams(streams) => Ok(streams),
             other => Err(unexpected(&Request::Streams, &other)),
@@ -386,7 +390,7 @@ impl Connection {
     }
 
     /// All slots.
-    pub fn slots(&mut self) -> Result<Vec<SlotStatus>, LinkError> {
+    pub fn slots(&mut self) -> Result<Vec<SlotStatus>, ProtocolError> {
         let mut all = Vec::new();
         loop {
             let request = Request::Slots { from: all.len() as u32, count: u32::MAX };
@@ -404,7 +408,7 @@ impl Connection {
     }
 
     /// All holds.
-    pub fn holds(&mut self) -> Result<Vec<HoldStatus>, LinkError> {
+    pub fn holds(&mut self) -> Result<Vec<HoldStatus>, ProtocolError> {
         let mut all: Vec<HoldStatus> = Vec::new();
         loop {
             let after = all.last().map_or(HoldId(0), |hold| hold.id);
@@ -424,7 +428,7 @@ impl Connection {
     }
 
     /// The audit log behind these numbers, and how much of all has been dropped.
-    pub fn acts(&mut self, mut after: ActNumbers) -> Result<(Vec<ActStatus>, ActNumbers), LinkError> {
+    pub fn acts(&mut self, mut after: ActNumbers) -> Result<(Vec<ActStatus>, ActNumbers), ProtocolError> {
         let mut all: Vec<ActStatus> = Vec::new();
         loop {
             let request = Request::Acts { after };
@@ -448,7 +452,7 @@ impl Connection {
     }
 
     /// A preamble; `None` when there is no such version.
-    pub fn preamble(&mut self, stream: StreamId, version: u32) -> Result<Option<Vec<u8>>, LinkError> {
+    pub fn preamble(&mut self, stream: StreamId, version: u32) -> Result<Option<Vec<u8>>, ProtocolError> {
         let mut all = Vec::new();
         loop {
             let request = Request::Preamble { stream, version, offset: all.len() as u32 };
@@ -470,7 +474,7 @@ impl Connection {
     }
 
     /// The schema of a stream as text; empty for none, and for a stream that is not there.
-    pub fn schema(&mut self, stream: StreamId) -> Result<String, LinkError> {
+    pub fn schema(&mut self, stream: StreamId) -> Result<String, ProtocolError> {
         let request = Request::Schema { stream };
         match self.call(&request)? {
             Reply::Schema { text } => Ok(text),
@@ -479,7 +483,7 @@ impl Connection {
     }
 
     /// The sequences that are not on the medium yet.
-    pub fn open_slots(&mut self) -> Result<Vec<OpenSlot>, LinkError> {
+    pub fn open_slots(&mut self) -> Result<Vec<OpenSlot>, ProtocolError> {
         match self.call(&Request::OpenSlots)? {
             Reply::OpenSlots(slots) => Ok(slots),
             other => Err(unexpected(&Request::OpenSlots, &other)),
@@ -488,7 +492,7 @@ impl Connection {
 
     /// Asks to keep slots from expiring, in the place of those that were asked for before; those that are needed first come
     /// first. How many are kept, until the connection ends.
-    pub fn pin(&mut self, sequences: Vec<Sequence>) -> Result<u32, LinkError> {
+    pub fn pin(&mut self, sequences: Vec<Sequence>) -> Result<u32, ProtocolError> {
         let request = Request::Pin { sequences };
         match self.call(&request)? {
             Reply::Pinned { granted } => Ok(granted),
@@ -502,7 +506,7 @@ impl Connection {
         sequence: Sequence,
         cursor: u64,
         wanted: &OpenSlotProjection,
-    ) -> Result<Reply, LinkError> {
+    ) -> Result<Reply, ProtocolError> {
         let request = Request::OpenIndex { sequence, cursor, wanted: wanted.clone() };
         match self.call(&request)? {
             reply @ (Reply::OpenIndex { .. } | Reply::Pending | Reply::Expired) => Ok(reply),
@@ -518,7 +522,7 @@ impl Connection {
         stream: StreamId,
         attribute: u16,
         values: Vec<u64>,
-    ) -> Result<Option<OpenOutline>, LinkError> {
+    ) -> Result<Option<OpenOutline>, ProtocolError> {
         let request = Request::OpenOutline { sequence, stream, attribute, values };
         match self.call(&request)? {
             Reply::OpenOutline(outline) => Ok(Some(outline)),
@@ -528,20 +532,20 @@ impl Connection {
     }
 }
 
-fn checked(reply: Reply, request: &'static str) -> Result<Reply, LinkError> {
+fn checked(reply: Reply, request: &'static str) -> Result<Reply, ProtocolError> {
     match reply {
-        Reply::Error { text } => Err(LinkError::Refused { request, text }),
+        Reply::Error { text } => Err(ProtocolError::Refused { request, text }),
         reply => Ok(reply),
     }
 }
 
-fn outcome(reply: Reply) -> Result<Outcome, LinkError> {
+fn outcome(reply: Reply) -> Result<Outcome, ProtocolError> {
     match reply {
         Reply::Outcome(outcome) => Ok(outcome),
-        other => Err(LinkError::Unexpected { request: ORDER, reply: other.name() }),
+        other => Err(ProtocolError::Unexpected { request: ORDER, reply: other.name() }),
     }
 }
 
-fn unexpected(request: &Request, reply: &Reply) -> LinkError {
-    LinkError::Unexpected { request: request.name(), reply: reply.name() }
+fn unexpected(request: &Request, reply: &Reply) -> ProtocolError {
+    ProtocolError::Unexpected { request: request.name(), reply: reply.name() }
 }

@@ -2,7 +2,7 @@
 //!
 //! A recorder that owns the ring without answering is an error, because the medium lacks its newest data.
 
-use crate::LinkError;
+use crate::ProtocolError;
 use crate::client::Connection;
 use crate::ring_location::{RingLocation, lane_file_at};
 use crate::socket_path::{candidates, directories};
@@ -23,9 +23,11 @@ const MOST_SOCKETS: usize = 256;
 
 /// The ring at `path`. Where its superblock cannot be read, it is as the recorder says that has this very file or device:
 /// one that is gone says nothing any more, and its recorder does.
-pub fn locate(path: &Path) -> Result<RingLocation, LinkError> {
+pub fn locate(path: &Path) -> Result<RingLocation, ProtocolError> {
     match RingLocation::read(path) {
-        Err(error @ (LinkError::Open { .. } | LinkError::NotARing { .. })) => recorded(path).ok_or(error),
+        Err(error @ (ProtocolError::Open { .. } | ProtocolError::NotARing { .. })) => {
+            recorded(path).ok_or(error)
+        }
         found => found,
     }
 }
@@ -68,13 +70,13 @@ struct SocketSearch {
     /// The recorder.
     connection: Option<Connection>,
     /// A socket that belongs to somebody else, who may be the recorder.
-    denied: Option<LinkError>,
+    denied: Option<ProtocolError>,
     /// Sockets on which a recorder answers that has another copy of the ring.
     copies: Vec<PathBuf>,
 }
 
 /// Looks for the ring's recorder once.
-fn look(place: &RingLocation) -> Result<SocketSearch, LinkError> {
+fn look(place: &RingLocation) -> Result<SocketSearch, ProtocolError> {
     let mut looked = SocketSearch::default();
     for socket in candidates(place.superblock.ring, place.owner) {
         match Connection::connect_to(&socket, place.superblock.ring, place.file) {
@@ -82,10 +84,10 @@ fn look(place: &RingLocation) -> Result<SocketSearch, LinkError> {
                 looked.connection = Some(connection);
                 break;
             }
-            Err(LinkError::OtherCopy { .. }) => looked.copies.push(socket),
-            Err(LinkError::NoRecorder { .. }) => {}
+            Err(ProtocolError::OtherCopy { .. }) => looked.copies.push(socket),
+            Err(ProtocolError::NoRecorder { .. }) => {}
             // Another user's socket may be a stale one; it counts only if no other answers.
-            Err(error @ LinkError::Denied { .. }) => looked.denied = Some(error),
+            Err(error @ ProtocolError::Denied { .. }) => looked.denied = Some(error),
             Err(error) => return Err(error),
         }
     }
@@ -94,7 +96,7 @@ fn look(place: &RingLocation) -> Result<SocketSearch, LinkError> {
 
 /// The recorder of the ring at `place`; `None` when none runs. One that has the ring and does not answer is an error:
 /// what is on the medium is not all that it knows.
-pub fn find_recorder(place: &RingLocation) -> Result<Option<Connection>, LinkError> {
+pub fn find_recorder(place: &RingLocation) -> Result<Option<Connection>, ProtocolError> {
     let mut tries = 0;
     loop {
         let looked = look(place)?;
@@ -110,14 +112,14 @@ pub fn find_recorder(place: &RingLocation) -> Result<Option<Connection>, LinkErr
         tries += 1;
         if tries == PATIENCE.0 {
             let path = place.path.clone();
-            return Err(looked.denied.unwrap_or(LinkError::Hidden { path, holder }));
+            return Err(looked.denied.unwrap_or(ProtocolError::Hidden { path, holder }));
         }
         std::thread::sleep(PATIENCE.1);
     }
 }
 
 /// The same, without waiting: `None` when none answers just now.
-pub fn find_recorder_now(place: &RingLocation) -> Result<Option<Connection>, LinkError> {
+pub fn find_recorder_now(place: &RingLocation) -> Result<Option<Connection>, ProtocolError> {
     look(place).map(|looked| looked.connection)
 }
 

@@ -16,7 +16,7 @@ pub mod socket_path;
 pub mod wire;
 
 pub use discovery::{awaited_sockets, find_recorder, find_recorder_now, locate};
-pub use error::LinkError;
+pub use error::ProtocolError;
 pub use pins::Pins;
 pub use ring_location::{RingLocation, lane_file};
 pub use shared::SharedArea;

@@ -1,6 +1,6 @@
 //! Location of a ring: the file or device at a path, identified, with the newest superblock on it.
 
-use crate::LinkError;
+use crate::ProtocolError;
 use crate::wire::LaneFile;
 use holdfast_base::BLOCK;
 use holdfast_format::Superblock;
@@ -26,8 +26,8 @@ pub struct RingLocation {
 
 impl RingLocation {
     /// Reads the superblock of the ring at `path` and the identity of its file or device.
-    pub fn read(path: &Path) -> Result<Self, LinkError> {
-        let open = |cause: io::Error| LinkError::Open { path: path.to_owned(), cause };
+    pub fn read(path: &Path) -> Result<Self, ProtocolError> {
+        let open = |cause: io::Error| ProtocolError::Open { path: path.to_owned(), cause };
         let file = File::open(path).map_err(open)?;
         let owner = file.metadata().map_err(open)?.uid();
         let lane = lane_file(&file).map_err(open)?;
@@ -49,7 +49,7 @@ impl RingLocation {
                 Ok(Self { path: path.to_owned(), superblock: newest.clone(), file: lane, owner })
             }
             (Err(_), Some(cause)) => Err(open(cause)),
-            (Err(cause), None) => Err(LinkError::NotARing { path: path.to_owned(), cause }),
+            (Err(cause), None) => Err(ProtocolError::NotARing { path: path.to_owned(), cause }),
         }
     }
 }
@@ -81,10 +81,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("short");
         std::fs::write(&path, b"hello").unwrap();
-        assert!(matches!(RingLocation::read(&path), Err(LinkError::NotARing { .. })));
+        assert!(matches!(RingLocation::read(&path), Err(ProtocolError::NotARing { .. })));
         std::fs::write(&path, vec![0; 1 << 20]).unwrap();
         let said = RingLocation::read(&path).unwrap_err().to_string();
         assert!(said.contains("short") && said.contains("magic"), "{said}");
-        assert!(matches!(RingLocation::read(&directory.path().join("none")), Err(LinkError::Open { .. })));
+        assert!(matches!(
+            RingLocation::read(&directory.path().join("none")),
+            Err(ProtocolError::Open { .. })
+        ));
     }
 }

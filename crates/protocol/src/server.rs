@@ -3,7 +3,7 @@
 //! Everything is non-blocking: the recorder polls the descriptors and calls [`Client::receive`] and [`Client::flush`]. The answers
 //! to requests belong to the crate `recorder`.
 
-use crate::LinkError;
+use crate::ProtocolError;
 use crate::socket_path::{make_run_directory, socket_in};
 use crate::wire::{
     FrameHead, HEAD_BYTES, MAX_FRAME, MAX_PENDING, MAX_REQUEST, PIECE, Reply, Request, VERSION, Welcome,
@@ -46,23 +46,23 @@ pub enum Arrival {
 
 impl Listener {
     /// Listens where clients of `ring` look. A dead socket there is removed; a living one is an error.
-    pub fn bind(ring: RingId) -> Result<Self, LinkError> {
+    pub fn bind(ring: RingId) -> Result<Self, ProtocolError> {
         Self::bind_at(socket_in(&make_run_directory()?, ring))
     }
 
     /// Listens at `path`.
-    pub fn bind_at(path: PathBuf) -> Result<Self, LinkError> {
-        let wrong = |what, cause| LinkError::Socket { path: path.clone(), what, cause };
+    pub fn bind_at(path: PathBuf) -> Result<Self, ProtocolError> {
+        let wrong = |what, cause| ProtocolError::Socket { path: path.clone(), what, cause };
         match FdListener::open(path.clone()) {
             Ok(listener) => Ok(Self { listener }),
             Err(FdListenerError::InUse(other)) => {
                 let pid = rustix::net::sockopt::socket_peercred(&other).ok();
                 let pid = pid.map(|peer| peer.pid.as_raw_nonzero().get().unsigned_abs());
-                Err(LinkError::InUse { path, pid })
+                Err(ProtocolError::InUse { path, pid })
             }
-            Err(FdListenerError::Failed { cause, .. }) => Err(wrong("cannot listen here", cause)),
+            Err(FdListenerError::Failed { cause, .. }) => Err(wrong("cannot listen on", cause)),
             Err(occupied @ FdListenerError::Occupied) => {
-                Err(wrong("cannot listen here", io::Error::other(occupied)))
+                Err(wrong("cannot listen on", io::Error::other(occupied)))
             }
         }
     }
@@ -73,29 +73,36 @@ impl Listener {
     }
 
     /// Takes the next client, if it is of our user or root, and `room` finds a place for it: nobody else makes it look.
-    pub fn accept(&self, room: impl FnOnce() -> bool) -> Result<Arrival, LinkError> {
+    pub fn accept(&self, room: impl FnOnce() -> bool) -> Result<Arrival, ProtocolError> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = match accept_with(&self.listener, flags) {
             Ok(socket) => socket,
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return Ok(Arrival::Nobody),
             Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => return Ok(Arrival::Later),
             Err(cause) => {
-                let what = "cannot take a client";
-                return Err(LinkError::Socket { path: self.path().to_owned(), what, cause: cause.into() });
+                let what = "cannot accept a client on";
+                return Err(ProtocolError::Socket {
+                    path: self.path().to_owned(),
+                    what,
+                    cause: cause.into(),
+                });
             }
         };
         let Ok(peer) = rustix::net::sockopt::socket_peercred(&socket) else {
-            return Ok(Arrival::Refused("a client without credentials".to_owned()));
+            return Ok(Arrival::Refused("a client without credentials of its process".to_owned()));
         };
         let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
         let mut client = Client::new(socket, pid);
         if !peer.uid.is_root() && peer.uid != rustix::process::geteuid() {
-            let text = format!("user {} may not use this ring's socket", peer.uid.as_raw());
+            let text = format!(
+                "cannot accept a client of user {}: only root and the recorder's user may connect",
+                peer.uid.as_raw()
+            );
             return Ok(Arrival::Refused(client.turn_away(text)));
         }
         if !room() {
             let text = format!(
-                "{MAX_CLIENTS} clients are connected already, and all are busy: end one of them, then try again"
+                "cannot accept another client: {MAX_CLIENTS} clients are connected and all are busy; end one of them, then retry"
             );
             return Ok(Arrival::Refused(client.turn_away(text)));
         }
@@ -116,7 +123,7 @@ pub enum Hangup {
     #[error("the client closed the connection")]
     Closed,
     /// It was told why, and that is sent.
-    #[error("the client was turned away: {0}")]
+    #[error("the client was refused: {0}")]
     Refused(String),
     /// It does not read its replies.
     #[error("the client does not read its replies")]
@@ -229,9 +236,11 @@ impl Client {
                 self.pending += 1;
                 Ok(Some((head.id, Request::Hello { version })))
             }
-            Ok(_) if !self.greeted => self.refuse(head.id, "say hello first".to_owned()).map(|()| None),
+            Ok(_) if !self.greeted => {
+                self.refuse(head.id, "the first request must be `hello`".to_owned()).map(|()| None)
+            }
             Ok(Request::Hello { .. }) => {
-                self.refuse(head.id, "hello was said before".to_owned()).map(|()| None)
+                self.refuse(head.id, "`hello` may be sent only once".to_owned()).map(|()| None)
             }
             Ok(request) => {
                 self.pending += 1;

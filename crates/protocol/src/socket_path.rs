@@ -1,6 +1,6 @@
 //! Socket paths: the directory of a user's sockets, and the socket of a ring in it, named after the ring's UUID.
 
-use crate::LinkError;
+use crate::ProtocolError;
 use holdfast_base::RingId;
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
@@ -39,29 +39,29 @@ pub fn run_directory() -> PathBuf {
 
 /// The same directory, made (0700) where it is missing, and checked: in a directory that others may change, somebody
 /// else's socket could stand in for ours.
-pub fn make_run_directory() -> Result<PathBuf, LinkError> {
+pub fn make_run_directory() -> Result<PathBuf, ProtocolError> {
     let path = run_directory();
-    let wrong = |text: String| LinkError::RunDirectory { path: path.clone(), text };
+    let wrong = |text: String| ProtocolError::RunDirectory { path: path.clone(), text };
     match DirBuilder::new().recursive(true).mode(0o700).create(&path) {
-        Err(cause) if cause.kind() != ErrorKind::AlreadyExists => Err(wrong(format!(
-            "cannot make the directory of the sockets ({cause}): set {RUN_VARIABLE} to one that you own"
-        ))),
+        Err(cause) if cause.kind() != ErrorKind::AlreadyExists => {
+            Err(wrong(format!("{cause}; set {RUN_VARIABLE} to a directory of your own")))
+        }
         _ => trusted(&path, &[uid()]).map_err(wrong).map(|()| path.clone()),
     }
 }
 
 /// Checks that only `owners` and root can create files in a directory.
 fn trusted(path: &Path, owners: &[u32]) -> Result<(), String> {
-    let about = path.symlink_metadata().map_err(|cause| format!("cannot look at it: {cause}"))?;
+    let about = path.symlink_metadata().map_err(|cause| cause.to_string())?;
     if !about.is_dir() {
-        return Err("not a directory: remove it, or set HOLDFAST_RUN".to_owned());
+        return Err("it is not a directory; remove it, or set HOLDFAST_RUN".to_owned());
     }
     if about.uid() != 0 && !owners.contains(&about.uid()) {
-        return Err(format!("belongs to user {}: remove it, or set {RUN_VARIABLE}", about.uid()));
+        return Err(format!("it belongs to user {}; remove it, or set {RUN_VARIABLE}", about.uid()));
     }
     if about.mode() & 0o022 != 0 {
         return Err(format!(
-            "others may write to it: set {RUN_VARIABLE} to a directory of your own, or make this one so (chmod 700)"
+            "other users may write to it; set {RUN_VARIABLE} to a directory of your own, or run `chmod 700` on this one"
         ));
     }
     Ok(())

@@ -12,7 +12,7 @@ use datafusion::prelude::SessionContext;
 use holdfast_attributes::{Schema, SchemaError};
 use holdfast_base::{Sequence, SlotNo};
 use holdfast_format::StreamKind;
-use holdfast_protocol::LinkError;
+use holdfast_reader::ReaderError;
 use holdfast_reader::{Item, Loss, LossMerger, RingReader, Selection};
 use holdfast_ring::StreamStatus;
 use std::ops::ControlFlow;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub enum RingError {
     /// The way to it.
     #[error(transparent)]
-    Link(#[from] LinkError),
+    Link(#[from] ReaderError),
     /// A stream's schema is not understood: it is of a later release.
     #[error("the schema of stream `{stream}` is not understood: {cause}")]
     Schema {
@@ -118,7 +118,7 @@ fn own_tables(open: &OpenRing, diagnostics: &Arc<ScanDiagnostics>) -> Result<Tab
     Ok(make.into_iter().map(lazy).collect())
 }
 
-fn external_of(error: LinkError) -> DataFusionError {
+fn external_of(error: ReaderError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 

@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
     Analyze, Expr, FetchType, Filter, LogicalPlan, LogicalPlanBuilder, SkipType, TableScan, lit,
 };
 use holdfast_base::{Ordinal, StreamId, Timestamp};
-use holdfast_protocol::LinkError;
+use holdfast_reader::ReaderError;
 use holdfast_reader::{Plan, PlannedSlot, RingReader, Selection};
 use holdfast_ring::Range;
 use std::any::Any;
@@ -128,7 +128,7 @@ impl LatestQuery {
     /// What is read of the ring.
     async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&mut RingReader) -> Result<T, LinkError> + Send + 'static,
+        read: impl FnOnce(&mut RingReader) -> Result<T, ReaderError> + Send + 'static,
     ) -> Result<Option<T>> {
         let table = Arc::clone(&self.table);
         let read = tokio::task::spawn_blocking(move || {
@@ -140,7 +140,7 @@ impl LatestQuery {
             table.readers().give(pooled);
             read.map(Some)
         });
-        let external = |error: LinkError| DataFusionError::External(Box::new(error));
+        let external = |error: ReaderError| DataFusionError::External(Box::new(error));
         read.await.map_err(|error| DataFusionError::External(Box::new(error)))?.map_err(external)
     }
 }
@@ -155,7 +155,7 @@ struct StreamExtent {
 
 impl StreamExtent {
     /// Nothing of a stream that has few slots.
-    fn read(reader: &mut RingReader, stream: StreamId) -> Result<Option<Self>, LinkError> {
+    fn read(reader: &mut RingReader, stream: StreamId) -> Result<Option<Self>, ReaderError> {
         let slots = reader.plan(&Selection { streams: vec![stream], range: Range::ALL })?.slots;
         let Some(youngest) = slots.iter().max_by_key(|slot| slot.age).filter(|_| slots.len() > FEW) else {
             return Ok(None);

@@ -4,14 +4,15 @@ use super::direct::Direct;
 use super::item::PlannedSlot;
 use super::live::Live;
 use super::read_request::{ReadOutcome, ReadRequest, buffer_of};
+use crate::ReaderError;
 use holdfast_media::Buffer;
-use holdfast_protocol::{LinkError, SharedArea};
+use holdfast_protocol::SharedArea;
 use std::ops::Range;
 
 /// The way to the bytes of a ring.
 #[derive(Debug)]
 pub(crate) enum Access {
-    /// Through its recorder.
+    /// Tickets of the ring's recorder.
     Live(Box<Live>),
     /// Straight from its lane.
     Direct(Box<Direct>),
@@ -84,7 +85,7 @@ impl Access {
         }
     }
 
-    pub(crate) fn submit(&mut self, tag: u64, want: ReadRequest) -> Result<(), LinkError> {
+    pub(crate) fn submit(&mut self, tag: u64, want: ReadRequest) -> Result<(), ReaderError> {
         match self {
             Self::Live(live) => live.submit(tag, want),
             Self::Direct(direct) => {
@@ -96,7 +97,7 @@ impl Access {
     }
 
     /// The next answer; waits for one only if `wait`.
-    pub(crate) fn complete(&mut self, wait: bool) -> Result<Option<(u64, ReadOutcome)>, LinkError> {
+    pub(crate) fn complete(&mut self, wait: bool) -> Result<Option<(u64, ReadOutcome)>, ReaderError> {
         match self {
             Self::Live(live) => live.complete(wait),
             Self::Direct(direct) => Ok(direct.complete(wait)),

@@ -3,10 +3,10 @@
 use super::item::PlannedSlot;
 use super::read_request::{ReadOutcome, ReadRequest};
 use super::recovery_cache::RecoveryCache;
+use crate::ReaderError;
 use holdfast_base::{BLOCK, Clock, Sequence, SlotNo, SystemClock};
 use holdfast_format::{Geometry, Superblock};
 use holdfast_media::{Access, Buffer, BufferPool, Device, Disk, Lock, Op, RealDisk, Request};
-use holdfast_protocol::LinkError;
 use holdfast_ring::{Recovered, recover};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Direct {
 
 impl Direct {
     /// Opens the lane at `path` for reading, beside whoever owns it, and beside those who have just done the same.
-    pub(crate) fn open(path: &Path, beside: &RecoveryCache) -> Result<Self, LinkError> {
+    pub(crate) fn open(path: &Path, beside: &RecoveryCache) -> Result<Self, ReaderError> {
         let device = Device::open(path, Access::Look)?;
         let mut disk: Box<dyn Disk> = Box::new(RealDisk::new(device, &[], BUFFERS + SMALL));
         let recovered = if let Some(known) = beside.known() {
@@ -62,12 +62,12 @@ impl Direct {
     }
 
     /// Reads a disk that is open already.
-    pub(crate) fn over(mut disk: Box<dyn Disk>) -> Result<Self, LinkError> {
+    pub(crate) fn over(mut disk: Box<dyn Disk>) -> Result<Self, ReaderError> {
         let recovered = recover(&mut *disk)?;
         Self::new(disk, recovered)
     }
 
-    fn new(disk: Box<dyn Disk>, recovered: Recovered) -> Result<Self, LinkError> {
+    fn new(disk: Box<dyn Disk>, recovered: Recovered) -> Result<Self, ReaderError> {
         let pool = BufferPool::new(BUFFERS, QUANTUM, Lock::No)?;
         let slots = recovered.slot_looks().count() as u32;
         let mut geometry = recovered.superblock.geometry.clone();

@@ -3,8 +3,8 @@
 use super::RingReader;
 use super::item::Selection;
 use super::slot_ages::missing_between;
+use crate::ReaderError;
 use holdfast_base::{Age, Ordinal, Sequence, StreamId};
-use holdfast_protocol::LinkError;
 use holdfast_ring::Range;
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ impl RingReader {
         &mut self,
         slot: Sequence,
         wanted: &[(StreamId, Ordinal, Ordinal)],
-    ) -> Result<Expiry, LinkError> {
+    ) -> Result<Expiry, ReaderError> {
         let mut candidates = self.candidates()?;
         let newest = candidates.iter().map(|slot| slot.age).max().unwrap_or_default();
         let is_whole = !missing_between(&candidates, Age(slot.0.saturating_sub(1)), newest);
@@ -40,7 +40,7 @@ impl RingReader {
     }
 
     /// Which of these slots are not there any more.
-    pub fn gone(&mut self, slots: &[Sequence]) -> Result<Vec<Sequence>, LinkError> {
+    pub fn gone(&mut self, slots: &[Sequence]) -> Result<Vec<Sequence>, ReaderError> {
         if slots.is_empty() {
             return Ok(Vec::new());
         }

@@ -12,9 +12,9 @@ use super::read_request::ReadOutcome;
 use super::row_filter::RowFilter;
 use super::slot_head::{SlotDefect, SlotHead, head_bytes, may_have};
 use super::slot_lookup::{IndexedSlot, LookupError};
+use crate::ReaderError;
 use holdfast_base::{Age, Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_format::{EntrySummary, Gap, Kind};
-use holdfast_protocol::LinkError;
 use holdfast_protocol::wire::{OpenSlotProjection, Purpose};
 use holdfast_ring::{Ages, Bounds, SlotLook, SlotStatus};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -112,7 +112,7 @@ impl RingReader {
 
     /// Which slots have something of a selection, as first and last sequences: for holds. What has expired is not among
     /// them. An element that ends in one of them is there from its beginning.
-    pub fn sequences(&mut self, selection: &Selection) -> Result<Vec<(Sequence, Sequence)>, LinkError> {
+    pub fn sequences(&mut self, selection: &Selection) -> Result<Vec<(Sequence, Sequence)>, ReaderError> {
         let plan = self.plan(selection)?;
         // Ordinals alone tell of every fragment.
         let wanted = if selection.range.is_timed() { SlotMatch::WithBeginnings } else { SlotMatch::Alone };
@@ -127,7 +127,7 @@ impl RingReader {
         streams: &[StreamId],
         known: &BTreeMap<(Sequence, StreamId), Ordinal>,
         spans: &[(Timestamp, Timestamp)],
-    ) -> Result<Vec<(Sequence, Sequence)>, LinkError> {
+    ) -> Result<Vec<(Sequence, Sequence)>, ReaderError> {
         let touched = |(first, last): (Timestamp, Timestamp)| {
             let at = spans.partition_point(|(_, to)| *to < first);
             first <= last && spans.get(at).is_some_and(|(from, _)| *from <= last)
@@ -157,7 +157,7 @@ impl RingReader {
         slots: &[PlannedSlot],
         streams: &[StreamId],
         wanted: &dyn Fn(&PlannedSlot, &EntrySummary) -> Option<SlotMatch>,
-    ) -> Result<Vec<(Sequence, Sequence)>, LinkError> {
+    ) -> Result<Vec<(Sequence, Sequence)>, ReaderError> {
         let mut found = BTreeSet::new();
         let mut ages: Vec<(Age, u64)> = Vec::new();
         self.look_for(slots, &mut found, &mut |slot, entry| {
@@ -188,7 +188,7 @@ impl RingReader {
         slots: &[PlannedSlot],
         found: &mut BTreeSet<Sequence>,
         wanted: &mut dyn FnMut(&PlannedSlot, &EntrySummary) -> bool,
-    ) -> Result<(), LinkError> {
+    ) -> Result<(), ReaderError> {
         let result = self.heads(slots, &OpenSlotProjection::SUMMARY, &mut |_, slot, head| {
             let here = match head {
                 // Each is asked, whatever the others say.
@@ -211,7 +211,7 @@ impl RingReader {
         &mut self,
         selection: &Selection,
         sink: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
-    ) -> Result<ReadReport, LinkError> {
+    ) -> Result<ReadReport, ReaderError> {
         let none =
             self.streams()?.iter().all(|stream| !selection.wants(stream.id) || stream.counters.gaps == 0);
         let mut out = Output::new(sink);
@@ -292,7 +292,7 @@ impl RingReader {
     }
 
     /// Finds out the arrival times of every slot whose times are not known, which takes a small read each.
-    pub fn learn_times(&mut self) -> Result<(), LinkError> {
+    pub fn learn_times(&mut self) -> Result<(), ReaderError> {
         if self.is_live() {
             return Ok(());
         }
@@ -305,7 +305,7 @@ impl RingReader {
     }
 
     /// The same of the oldest slot that no hold keeps, for who asks how far back one can go.
-    pub(crate) fn learn_oldest_live(&mut self) -> Result<(), LinkError> {
+    pub(crate) fn learn_oldest_live(&mut self) -> Result<(), ReaderError> {
         let mut live = self.slots()?;
         live.retain(|slot| slot.has_data() && slot.look != SlotLook::Held);
         live.sort_unstable_by_key(|slot| (slot.age, slot.sequence));
@@ -320,7 +320,7 @@ impl RingReader {
     }
 
     /// Learns the bounds of slots, as far as they are not known, all at once.
-    pub(crate) fn learn_briefs(&mut self, slots: &[PlannedSlot]) -> Result<(), LinkError> {
+    pub(crate) fn learn_briefs(&mut self, slots: &[PlannedSlot]) -> Result<(), ReaderError> {
         let unknown = |slot: &&PlannedSlot| slot.slot.is_some() && !self.briefs.contains_key(&slot.sequence);
         let unknown: Vec<PlannedSlot> = slots.iter().filter(unknown).copied().collect();
         let result =
@@ -336,7 +336,7 @@ impl RingReader {
         ended(result)
     }
 
-    fn learn(&mut self, unknown: &[PlannedSlot]) -> Result<(), LinkError> {
+    fn learn(&mut self, unknown: &[PlannedSlot]) -> Result<(), ReaderError> {
         let result = self.heads(unknown, &OpenSlotProjection::SUMMARY, &mut |reader, slot, head| {
             let bounds = match head {
                 Ok(head) => Some(Bounds::of(head.summary.entries.iter().copied())),
@@ -377,7 +377,7 @@ impl From<Interrupt> for GapScanError {
 }
 
 /// That the sink had enough is no error.
-fn ended(result: Result<(), Interrupt>) -> Result<(), LinkError> {
+fn ended(result: Result<(), Interrupt>) -> Result<(), ReaderError> {
     match result {
         Err(Interrupt::Failed(error)) => Err(error),
         _ => Ok(()),

@@ -1,7 +1,7 @@
 //! Interrupts of a read, and of one slot in it.
 
 use super::read_ahead::BodyError;
-use holdfast_protocol::LinkError;
+use crate::ReaderError;
 use std::ops::ControlFlow;
 
 /// The reason to interrupt a read.
@@ -13,11 +13,11 @@ pub(crate) enum Interrupt {
     /// ring; otherwise it is damage.
     Suspect(usize, u32),
     /// The ring cannot be reached.
-    Failed(LinkError),
+    Failed(ReaderError),
 }
 
-impl From<LinkError> for Interrupt {
-    fn from(error: LinkError) -> Self {
+impl From<ReaderError> for Interrupt {
+    fn from(error: ReaderError) -> Self {
         Self::Failed(error)
     }
 }

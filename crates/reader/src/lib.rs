@@ -10,6 +10,7 @@ mod assembler;
 mod backfill;
 mod birds_eye_cache;
 mod direct;
+mod error;
 mod expiry;
 mod header_scan;
 mod index_drive;
@@ -37,6 +38,7 @@ mod slot_view;
 mod takeover;
 mod window;
 
+pub use error::ReaderError;
 pub use expiry::Expiry;
 pub use index_drive::{IndexDrive, WriterLock};
 pub use item::{Element, Item, Missing, Plan, PlannedSlot, ReadReport, Selection};

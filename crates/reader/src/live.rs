@@ -3,12 +3,13 @@
 use super::item::PlannedSlot;
 use super::open_slots::OpenSlots;
 use super::read_request::{ReadOutcome, ReadRequest, buffer_of};
+use crate::ReaderError;
 use holdfast_base::{BLOCK, CHECK_BLOCK, Sequence, SlotNo};
 use holdfast_format::{OpenImage, Superblock};
 use holdfast_media::{Buffer, BufferPool, Lock};
 use holdfast_protocol::client::Connection;
 use holdfast_protocol::wire::{MAX_PENDING, OpenSlotProjection, Purpose, Reply, Request};
-use holdfast_protocol::{LinkError, SharedArea};
+use holdfast_protocol::{ProtocolError, SharedArea};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
@@ -81,10 +82,10 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    pub(crate) fn new(connection: Connection) -> Result<Self, LinkError> {
+    pub(crate) fn new(connection: Connection) -> Result<Self, ReaderError> {
         let welcome = connection.welcome();
         let superblock = Superblock::decode(&welcome.superblock)
-            .map_err(|cause| LinkError::NotARing { path: connection.path().to_owned(), cause })?;
+            .map_err(|cause| ProtocolError::NotARing { path: connection.path().to_owned(), cause })?;
         let quantum = quantum(welcome.quantum);
         // Those of the slot that is looked through, and of the next one.
         let pool = BufferPool::new(DEPTH + 2 * (AHEAD / quantum), quantum, Lock::No)?;
@@ -144,7 +145,7 @@ impl Live {
         &mut self,
         sequence: Sequence,
         wanted: &OpenSlotProjection,
-    ) -> Result<(), LinkError> {
+    ) -> Result<(), ReaderError> {
         // What was taken of it before is too little, if it is not open any more.
         self.open = None;
         self.open = self.known.take(&mut self.connection, &self.superblock, sequence, wanted)?;
@@ -157,7 +158,7 @@ impl Live {
     }
 
     /// Whether a slot that was not on the medium yet is there now.
-    pub(crate) fn is_written(&mut self, sequence: Sequence) -> Result<bool, LinkError> {
+    pub(crate) fn is_written(&mut self, sequence: Sequence) -> Result<bool, ReaderError> {
         let open = self.connection.open_slots()?;
         Ok(open.iter().all(|open| open.sequence != sequence))
     }
@@ -189,7 +190,7 @@ impl Live {
         Some(bytes)
     }
 
-    pub(crate) fn submit(&mut self, tag: u64, mut want: ReadRequest) -> Result<(), LinkError> {
+    pub(crate) fn submit(&mut self, tag: u64, mut want: ReadRequest) -> Result<(), ReaderError> {
         let (mut at, mut copied) = (0, None);
         let open = self.open.clone();
         if let Some(image) = open.filter(|open| want.slot.is_none() && open.sequence() == want.sequence) {
@@ -209,7 +210,7 @@ impl Live {
         self.ask(Ticket { tag, want, buffer: copied, at, stage: TicketStage::Asked, tries: 0, there: 0 })
     }
 
-    fn ask(&mut self, mut ticket: Ticket) -> Result<(), LinkError> {
+    fn ask(&mut self, mut ticket: Ticket) -> Result<(), ReaderError> {
         ticket.stage = TicketStage::Asked;
         let sequence = ticket.want.sequence;
         let (offset, len) = ticket.piece(self.quantum());
@@ -219,7 +220,7 @@ impl Live {
         Ok(())
     }
 
-    pub(crate) fn complete(&mut self, wait: bool) -> Result<Option<(u64, ReadOutcome)>, LinkError> {
+    pub(crate) fn complete(&mut self, wait: bool) -> Result<Option<(u64, ReadOutcome)>, ReaderError> {
         loop {
             if let Some(done) = self.done.pop_front() {
                 return Ok(Some(done));
@@ -235,7 +236,7 @@ impl Live {
         }
     }
 
-    fn answer(&mut self, mut ticket: Ticket, reply: Reply) -> Result<(), LinkError> {
+    fn answer(&mut self, mut ticket: Ticket, reply: Reply) -> Result<(), ReaderError> {
         let (_, piece) = ticket.piece(self.quantum());
         match (reply, &ticket.stage) {
             (Reply::Ready { offset, len }, TicketStage::Asked) if len as usize == piece => {
@@ -246,7 +247,9 @@ impl Live {
                 let start = ticket.at + ticket.there;
                 let into = &mut buffer[start..start + piece];
                 if !self.connection.area()?.copy(offset, into) {
-                    return Err(LinkError::Area(format!("a reply points outside of it, to {offset}")));
+                    return Err(
+                        ProtocolError::Area(format!("a reply points outside of it, to {offset}")).into()
+                    );
                 }
                 ticket.buffer = Some(buffer);
                 ticket.stage = TicketStage::Copied;
@@ -274,7 +277,9 @@ impl Live {
                 self.done.push_back((ticket.tag, ReadOutcome::Unreadable(text)));
                 ticket.buffer.into_iter().for_each(|buffer| self.give(buffer));
             }
-            (other, _) => return Err(LinkError::Unexpected { request: "read", reply: other.name() }),
+            (other, _) => {
+                return Err(ProtocolError::Unexpected { request: "read", reply: other.name() }.into());
+            }
         }
         Ok(())
     }
@@ -283,11 +288,13 @@ impl Live {
         let _ = self.pool.give(buffer);
     }
 
-    fn again(&mut self, mut ticket: Ticket, during: &'static str) -> Result<(), LinkError> {
+    fn again(&mut self, mut ticket: Ticket, during: &'static str) -> Result<(), ReaderError> {
         ticket.tries += 1;
         if ticket.tries >= PATIENCE.0 {
             let seconds = (PATIENCE.1 * PATIENCE.0).as_secs();
-            return Err(LinkError::Timeout { path: self.connection.path().to_owned(), during, seconds });
+            return Err(
+                ProtocolError::Timeout { path: self.connection.path().to_owned(), during, seconds }.into()
+            );
         }
         self.ask(ticket)
     }

@@ -2,9 +2,10 @@
 //!
 //! Received parts are kept, so that a repeated search receives only what was recorded since. The payload is read from the recorder.
 
+use crate::ReaderError;
 use holdfast_base::Sequence;
 use holdfast_format::{OpenImage, OpenIndex, SlotId, Superblock};
-use holdfast_protocol::LinkError;
+use holdfast_protocol::ProtocolError;
 use holdfast_protocol::client::Connection;
 use holdfast_protocol::wire::{OpenSlotProjection, Reply, WireError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,7 +36,7 @@ impl OpenSlots {
         superblock: &Superblock,
         sequence: Sequence,
         wanted: &OpenSlotProjection,
-    ) -> Result<Option<Arc<OpenImage>>, LinkError> {
+    ) -> Result<Option<Arc<OpenImage>>, ReaderError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Any other is not open any more.
         known.retain(|known| known.sequence == sequence);
@@ -61,7 +62,7 @@ fn grow(
     connection: &mut Connection,
     sequence: Sequence,
     wanted: &OpenSlotProjection,
-) -> Result<Option<OpenIndex>, LinkError> {
+) -> Result<Option<OpenIndex>, ReaderError> {
     let (mut cursor, mut tries) = (index.begin().into(), 0);
     while let Reply::OpenIndex { cursor: next, end, parts } =
         connection.open_index(sequence, cursor, wanted)?
@@ -80,7 +81,7 @@ fn grow(
     Ok(None)
 }
 
-fn wrong(connection: &Connection) -> LinkError {
+fn wrong(connection: &Connection) -> ReaderError {
     let wire = WireError::Short { message: "open index", at: 0, what: "a part that makes sense" };
-    LinkError::Protocol { path: connection.path().to_owned(), wire }
+    ProtocolError::Protocol { path: connection.path().to_owned(), wire }.into()
 }

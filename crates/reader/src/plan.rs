@@ -5,8 +5,8 @@
 use super::RingReader;
 use super::item::{Plan, PlannedSlot, Selection};
 use super::slot_ages::is_broken;
+use crate::ReaderError;
 use holdfast_base::{Ordinal, StreamId, Timestamp};
-use holdfast_protocol::LinkError;
 use std::ops::Range;
 
 /// Slots that are taken in addition at both ends of a range of time: elements of several sources may have been packed a
@@ -40,7 +40,7 @@ fn is_known(slot: &PlannedSlot) -> bool {
 
 impl RingReader {
     /// Which slots may have something of `selection`, in the order of their ages.
-    pub fn plan(&mut self, selection: &Selection) -> Result<Plan, LinkError> {
+    pub fn plan(&mut self, selection: &Selection) -> Result<Plan, ReaderError> {
         let candidates = self.candidates()?;
         let range = self.range(&candidates, selection)?;
         let to_end = range.end == candidates.len();
@@ -71,7 +71,7 @@ impl RingReader {
         &mut self,
         candidates: &[PlannedSlot],
         selection: &Selection,
-    ) -> Result<Range<usize>, LinkError> {
+    ) -> Result<Range<usize>, ReaderError> {
         let mut range = 0..candidates.len();
         let wanted = &selection.range;
         if wanted.is_timed() && !wanted.by_event {
@@ -107,7 +107,7 @@ impl RingReader {
         candidates: &[PlannedSlot],
         start: usize,
         from: Timestamp,
-    ) -> Result<usize, LinkError> {
+    ) -> Result<usize, ReaderError> {
         let near = start.saturating_sub(LATE);
         let unknown: Vec<_> =
             candidates[near..start].iter().filter(|slot| !is_known(slot)).copied().collect();
@@ -122,7 +122,7 @@ impl RingReader {
     }
 
     /// Behind the last slot that may have something no later than `to`, of those from `end` on, the first that has something later.
-    fn late(&mut self, candidates: &[PlannedSlot], end: usize, to: Timestamp) -> Result<usize, LinkError> {
+    fn late(&mut self, candidates: &[PlannedSlot], end: usize, to: Timestamp) -> Result<usize, ReaderError> {
         let near = &candidates[end..candidates.len().min(end + LATE)];
         let unknown: Vec<_> = near.iter().filter(|slot| !is_known(slot)).copied().collect();
         self.learn_briefs(&unknown)?;
@@ -163,7 +163,7 @@ impl RingReader {
         stop: usize,
         stream: StreamId,
         end: Ordinal,
-    ) -> Result<usize, LinkError> {
+    ) -> Result<usize, ReaderError> {
         let behind = self.behind_awaited(candidates, stop);
         if let Some(before) = stop.checked_sub(1).filter(|_| behind > stop)
             && let Some((_, greatest)) = self.ordinals(&candidates[before], stream)?
@@ -180,9 +180,9 @@ impl RingReader {
         &mut self,
         candidates: &[PlannedSlot],
         unknown: impl Fn(&PlannedSlot) -> bool,
-        tell: impl Fn(&mut Self, &PlannedSlot) -> Result<Option<T>, LinkError>,
+        tell: impl Fn(&mut Self, &PlannedSlot) -> Result<Option<T>, ReaderError>,
         is: impl Fn(T) -> bool,
-    ) -> Result<usize, LinkError> {
+    ) -> Result<usize, ReaderError> {
         let tell = |reader: &mut Self, slot: &PlannedSlot| {
             if reader.is_awaited(slot) { Ok(None) } else { tell(reader, slot) }
         };
@@ -221,7 +221,10 @@ impl RingReader {
     }
 
     /// Earliest and latest arrival in a slot, where that can be had.
-    pub(crate) fn times(&mut self, slot: &PlannedSlot) -> Result<Option<(Timestamp, Timestamp)>, LinkError> {
+    pub(crate) fn times(
+        &mut self,
+        slot: &PlannedSlot,
+    ) -> Result<Option<(Timestamp, Timestamp)>, ReaderError> {
         if let (Some(first), Some(last)) = (slot.first, slot.last) {
             return Ok(Some((first, last)));
         }
@@ -234,7 +237,7 @@ impl RingReader {
         &mut self,
         slot: &PlannedSlot,
         stream: StreamId,
-    ) -> Result<Option<(Ordinal, Ordinal)>, LinkError> {
+    ) -> Result<Option<(Ordinal, Ordinal)>, ReaderError> {
         Ok(self.brief(slot)?.and_then(|brief| brief.of_stream(stream)))
     }
 
@@ -243,7 +246,7 @@ impl RingReader {
         &mut self,
         candidates: &[PlannedSlot],
         selection: &Selection,
-    ) -> Result<Option<Timestamp>, LinkError> {
+    ) -> Result<Option<Timestamp>, ReaderError> {
         let range = &selection.range;
         if range.from == Timestamp::MIN || range.by_event {
             return Ok(None);
@@ -254,7 +257,11 @@ impl RingReader {
     }
 
     /// Whether anything of the wanted streams has expired.
-    fn has_expired(&mut self, candidates: &[PlannedSlot], selection: &Selection) -> Result<bool, LinkError> {
+    fn has_expired(
+        &mut self,
+        candidates: &[PlannedSlot],
+        selection: &Selection,
+    ) -> Result<bool, ReaderError> {
         let streams = self.streams()?;
         for stream in streams.iter().filter(|stream| selection.wants(stream.id)) {
             let reached = stream.counters.next_ordinal;
@@ -267,7 +274,11 @@ impl RingReader {
 
     /// The least ordinal of a stream that the ring still knows of: ordinals count from 0, and what was lost or purged
     /// stands there as a gap, so that what is below has expired.
-    fn least(&mut self, candidates: &[PlannedSlot], stream: StreamId) -> Result<Option<Ordinal>, LinkError> {
+    fn least(
+        &mut self,
+        candidates: &[PlannedSlot],
+        stream: StreamId,
+    ) -> Result<Option<Ordinal>, ReaderError> {
         // The oldest slot usually has every stream; one that is rare is looked for further on, but not for ever.
         for slot in candidates.iter().take(FAR) {
             if let Some((least, _)) = self.ordinals(slot, stream)? {
@@ -283,7 +294,7 @@ impl RingReader {
         candidates: &[PlannedSlot],
         selection: &Selection,
         far: usize,
-    ) -> Result<Vec<(StreamId, Ordinal, Ordinal)>, LinkError> {
+    ) -> Result<Vec<(StreamId, Ordinal, Ordinal)>, ReaderError> {
         let Some((first, end)) = selection.range.ordinals else { return Ok(Vec::new()) };
         let counters: Vec<_> = self.streams()?.iter().map(|s| (s.id, s.counters.next_ordinal)).collect();
         let mut expired = Vec::new();
@@ -317,7 +328,7 @@ impl RingReader {
         stream: StreamId,
         next: Ordinal,
         far: usize,
-    ) -> Result<Option<(Ordinal, Ordinal)>, LinkError> {
+    ) -> Result<Option<(Ordinal, Ordinal)>, ReaderError> {
         let (mut before, mut behind) = (Some(Ordinal(0)), Some(next));
         for (looked, slot) in candidates[..at].iter().rev().enumerate() {
             if let Some((_, greatest)) = self.ordinals(slot, stream)? {
@@ -343,7 +354,7 @@ impl RingReader {
     }
 
     /// The streams that a selection means.
-    fn streams_of(&mut self, selection: &Selection) -> Result<Vec<StreamId>, LinkError> {
+    fn streams_of(&mut self, selection: &Selection) -> Result<Vec<StreamId>, ReaderError> {
         if !selection.streams.is_empty() {
             return Ok(selection.streams.clone());
         }

@@ -9,10 +9,10 @@ use super::row_filter::RowFilter;
 use super::slot_head::{SlotDefect, SlotHead, SlotIndex, head_bytes};
 use super::slot_read::{SlotPart, SlotRead};
 use super::window::PieceBytes;
+use crate::ReaderError;
 use holdfast_base::{BLOCK, CHECK_BLOCK};
 use holdfast_format::{Chunk, Superblock};
 use holdfast_media::Buffer;
-use holdfast_protocol::LinkError;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -60,11 +60,11 @@ pub(crate) enum BodyError {
     /// It expired meanwhile.
     Expired,
     /// The way to the ring is gone.
-    Failed(LinkError),
+    Failed(ReaderError),
 }
 
-impl From<LinkError> for BodyError {
-    fn from(error: LinkError) -> Self {
+impl From<ReaderError> for BodyError {
+    fn from(error: ReaderError) -> Self {
         Self::Failed(error)
     }
 }
@@ -104,7 +104,7 @@ impl<'a> ReadAhead<'a> {
     }
 
     /// The next slot, once its head has been looked at: a sound one is `work` from now on.
-    pub(crate) fn next_slot(&mut self) -> Result<Option<(PlannedSlot, Option<PreparedSlot>)>, LinkError> {
+    pub(crate) fn next_slot(&mut self) -> Result<Option<(PlannedSlot, Option<PreparedSlot>)>, ReaderError> {
         self.end_slot();
         loop {
             self.fill()?;
@@ -138,7 +138,7 @@ impl<'a> ReadAhead<'a> {
     }
 
     /// Asks for whatever there is room for.
-    fn fill(&mut self) -> Result<(), LinkError> {
+    fn fill(&mut self) -> Result<(), ReaderError> {
         self.queue.poll()?;
         let depth = self.queue.access.depth();
         let mut used = self.work.as_ref().map_or(0, |work| work.buffers());
@@ -204,7 +204,7 @@ impl<'a> ReadAhead<'a> {
     }
 
     /// Takes a slot further, as far as its answers are there.
-    fn advance(&mut self, at: usize) -> Result<(), LinkError> {
+    fn advance(&mut self, at: usize) -> Result<(), ReaderError> {
         loop {
             let job = &mut self.jobs[at];
             let (JobStage::AwaitHead { tag, .. } | JobStage::AwaitIndex { tag, .. }) = &job.stage else {
@@ -268,7 +268,7 @@ impl<'a> ReadAhead<'a> {
     }
 
     /// Goes on with a slot of which not all that was asked for first could be read, if its head can.
-    fn salvage_head(&mut self, planned: PlannedSlot, text: String) -> Result<JobStage, LinkError> {
+    fn salvage_head(&mut self, planned: PlannedSlot, text: String) -> Result<JobStage, ReaderError> {
         let want = planned.want(0, head_bytes(&self.superblock.geometry));
         let bytes = match salvage(self.queue, want, BLOCK) {
             Ok(bytes) => bytes,
@@ -292,7 +292,7 @@ impl<'a> ReadAhead<'a> {
         planned: PlannedSlot,
         head: Box<SlotHead>,
         range: Result<Range<usize>, SlotDefect>,
-    ) -> Result<JobStage, LinkError> {
+    ) -> Result<JobStage, ReaderError> {
         match range {
             Ok(range) => {
                 let tag = self.queue.submit(planned.want(range.start, range.len()))?;
@@ -473,7 +473,7 @@ fn send(
     queue: &mut ReadQueue,
     used: &mut usize,
     depth: usize,
-) -> Result<bool, LinkError> {
+) -> Result<bool, ReaderError> {
     while *used < depth && (work.sent.is_empty() || !queue.is_busy()) {
         let Some(unit) = work.units.pop_front() else { return Ok(true) };
         let tag = queue.submit(unit.want)?;

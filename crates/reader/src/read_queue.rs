@@ -3,9 +3,9 @@
 use super::access::Access;
 use super::live::{AHEAD, MOST_AHEAD};
 use super::read_request::{ReadOutcome, ReadRequest};
+use crate::ReaderError;
 use holdfast_base::Sequence;
 use holdfast_media::Buffer;
-use holdfast_protocol::LinkError;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An access and what it owes us.
@@ -30,7 +30,7 @@ impl ReadQueue {
     }
 
     /// Asks for a piece; its tag is what to ask for later.
-    pub(crate) fn submit(&mut self, want: ReadRequest) -> Result<u64, LinkError> {
+    pub(crate) fn submit(&mut self, want: ReadRequest) -> Result<u64, ReaderError> {
         match self.ahead.iter().position(|(ahead, _)| *ahead == want) {
             Some(at) => Ok(self.ahead.swap_remove(at).1),
             None => self.ask(want),
@@ -38,7 +38,7 @@ impl ReadQueue {
     }
 
     /// Asks for a piece that is wanted later, once; `false`: enough has been asked for ahead.
-    pub(crate) fn ahead(&mut self, want: ReadRequest) -> Result<bool, LinkError> {
+    pub(crate) fn ahead(&mut self, want: ReadRequest) -> Result<bool, ReaderError> {
         self.poll()?;
         if self.ahead.iter().any(|(ahead, _)| *ahead == want) {
             return Ok(true);
@@ -60,7 +60,7 @@ impl ReadQueue {
         }
     }
 
-    fn ask(&mut self, want: ReadRequest) -> Result<u64, LinkError> {
+    fn ask(&mut self, want: ReadRequest) -> Result<u64, ReaderError> {
         let tag = self.next;
         self.next += 1;
         self.asked += want.len as u64;
@@ -76,12 +76,12 @@ impl ReadQueue {
     }
 
     /// Takes what has come, without waiting.
-    pub(crate) fn poll(&mut self) -> Result<(), LinkError> {
+    pub(crate) fn poll(&mut self) -> Result<(), ReaderError> {
         while self.under_way > 0 && self.one(false)? {}
         Ok(())
     }
 
-    fn one(&mut self, wait: bool) -> Result<bool, LinkError> {
+    fn one(&mut self, wait: bool) -> Result<bool, ReaderError> {
         let Some((tag, got)) = self.access.complete(wait)? else { return Ok(false) };
         self.under_way -= 1;
         if !self.forgotten.remove(&tag) {
@@ -98,7 +98,7 @@ impl ReadQueue {
     }
 
     /// Waits until the answer is there.
-    pub(crate) fn settle(&mut self, tag: u64) -> Result<(), LinkError> {
+    pub(crate) fn settle(&mut self, tag: u64) -> Result<(), ReaderError> {
         while !self.is_ready(tag) {
             self.one(true)?;
         }
@@ -117,7 +117,7 @@ impl ReadQueue {
     }
 
     /// Waits for the answer.
-    pub(crate) fn wait(&mut self, tag: u64) -> Result<ReadOutcome, LinkError> {
+    pub(crate) fn wait(&mut self, tag: u64) -> Result<ReadOutcome, ReaderError> {
         loop {
             if let Some(got) = self.ready.remove(&tag) {
                 return Ok(got);
@@ -127,7 +127,7 @@ impl ReadQueue {
     }
 
     /// Asks for a piece and waits for it.
-    pub(crate) fn fetch(&mut self, want: ReadRequest) -> Result<ReadOutcome, LinkError> {
+    pub(crate) fn fetch(&mut self, want: ReadRequest) -> Result<ReadOutcome, ReaderError> {
         let tag = self.submit(want)?;
         self.wait(tag)
     }
@@ -138,7 +138,7 @@ impl ReadQueue {
     }
 
     /// Forgets everything asked for: waits for what is under way and drops it.
-    pub(crate) fn drain(&mut self) -> Result<(), LinkError> {
+    pub(crate) fn drain(&mut self) -> Result<(), ReaderError> {
         self.ahead.clear();
         while self.under_way > 0 {
             self.one(true)?;

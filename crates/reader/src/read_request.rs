@@ -1,8 +1,8 @@
 //! Request for a range of a slot's bytes, and its outcome.
 
+use crate::ReaderError;
 use holdfast_base::{CHECK_BLOCK, Sequence, SlotNo};
 use holdfast_media::{Buffer, BufferPool};
-use holdfast_protocol::LinkError;
 
 /// A request for a range of a slot; offset and length are whole blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) enum ReadOutcome {
 }
 
 /// A buffer of at least `len` bytes.
-pub(crate) fn buffer_of(pool: &mut BufferPool, len: usize) -> Result<Buffer, LinkError> {
+pub(crate) fn buffer_of(pool: &mut BufferPool, len: usize) -> Result<Buffer, ReaderError> {
     // Small ones are not worth a whole quantum.
     if len > CHECK_BLOCK * 4
         && len <= pool.stride()

@@ -13,14 +13,15 @@ use super::session::{ReadState, Session};
 use super::slot_head::{SlotBounds, SlotHead};
 use super::slot_lookup;
 use super::slot_lookup::LookupError;
+use crate::ReaderError;
 use crate::{IndexDrive, Item, Missing, OpenSlots, Plan, PlannedSlot, ReadReport, RecoveryCache};
 use holdfast_base::{Sequence, StreamId};
 use holdfast_format::Superblock;
 use holdfast_media::Disk;
+use holdfast_protocol::Pins;
 use holdfast_protocol::RingLocation;
 use holdfast_protocol::client::Connection;
 use holdfast_protocol::wire::{OpenSlotProjection, Purpose, Status};
-use holdfast_protocol::{LinkError, Pins};
 use holdfast_ring::{ActKind, ActNumbers, ActStatus, HoldStatus, SlotStatus, StreamStatus};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -43,12 +44,12 @@ pub struct RingReader {
 
 impl RingReader {
     /// Opens the ring whose lane is at `path`: through its recorder when one answers on the ring's socket.
-    pub fn open(path: &Path) -> Result<Self, LinkError> {
+    pub fn open(path: &Path) -> Result<Self, ReaderError> {
         Self::open_with_cache(path, &RecoveryCache::default())
     }
 
     /// The same beside others of one search, which may just have read what has to be known of a ring that nobody records to.
-    pub fn open_with_cache(path: &Path, others: &RecoveryCache) -> Result<Self, LinkError> {
+    pub fn open_with_cache(path: &Path, others: &RecoveryCache) -> Result<Self, ReaderError> {
         let place = holdfast_protocol::locate(path)?;
         let access = match holdfast_protocol::find_recorder(&place)? {
             Some(connection) => Access::Live(Box::new(Live::new(connection)?)),
@@ -58,13 +59,13 @@ impl RingReader {
     }
 
     /// Reads through the recorder that listens at `socket`.
-    pub fn connect(socket: &Path) -> Result<Self, LinkError> {
+    pub fn connect(socket: &Path) -> Result<Self, ReaderError> {
         let live = Live::new(Connection::connect(socket)?)?;
         Ok(Self::new(Access::Live(Box::new(live)), None))
     }
 
     /// Reads a lane that is open already and that nobody writes to.
-    pub fn over(disk: Box<dyn Disk>) -> Result<Self, LinkError> {
+    pub fn over(disk: Box<dyn Disk>) -> Result<Self, ReaderError> {
         Ok(Self::new(Access::Direct(Box::new(Direct::over(disk)?)), None))
     }
 
@@ -145,9 +146,9 @@ impl RingReader {
     }
 
     /// How the ring does.
-    pub fn status(&mut self) -> Result<Status, LinkError> {
+    pub fn status(&mut self) -> Result<Status, ReaderError> {
         let mut ring = match &mut self.queue.access {
-            Access::Live(live) => return live.connection().status(),
+            Access::Live(live) => return Ok(live.connection().status()?),
             Access::Direct(direct) => {
                 let name = direct.name().to_owned();
                 direct.current().status(&name)
@@ -166,7 +167,7 @@ impl RingReader {
     }
 
     /// Its streams, in the order of their ids.
-    pub fn streams(&mut self) -> Result<Vec<StreamStatus>, LinkError> {
+    pub fn streams(&mut self) -> Result<Vec<StreamStatus>, ReaderError> {
         let mut streams = match &mut self.queue.access {
             Access::Live(live) => live.connection().streams()?,
             Access::Direct(direct) => direct.recovered().stream_looks().collect(),
@@ -177,25 +178,25 @@ impl RingReader {
 
     /// Its slots, by place. Without a recorder their times are known only after [`RingReader::learn_times`], and of
     /// the oldest that no hold keeps after [`RingReader::status`].
-    pub fn slots(&mut self) -> Result<Vec<SlotStatus>, LinkError> {
+    pub fn slots(&mut self) -> Result<Vec<SlotStatus>, ReaderError> {
         match &mut self.queue.access {
-            Access::Live(live) => live.connection().slots(),
+            Access::Live(live) => Ok(live.connection().slots()?),
             Access::Direct(direct) => Ok(direct.current().slot_looks().collect()),
         }
     }
 
     /// Its holds.
-    pub fn holds(&mut self) -> Result<Vec<HoldStatus>, LinkError> {
+    pub fn holds(&mut self) -> Result<Vec<HoldStatus>, ReaderError> {
         match &mut self.queue.access {
-            Access::Live(live) => live.connection().holds(),
+            Access::Live(live) => Ok(live.connection().holds()?),
             Access::Direct(direct) => Ok(direct.current().hold_looks().collect()),
         }
     }
 
     /// Its audit log behind these numbers, and how much of all has been dropped.
-    pub fn acts(&mut self, after: ActNumbers) -> Result<(Vec<ActStatus>, ActNumbers), LinkError> {
+    pub fn acts(&mut self, after: ActNumbers) -> Result<(Vec<ActStatus>, ActNumbers), ReaderError> {
         match &mut self.queue.access {
-            Access::Live(live) => live.connection().acts(after),
+            Access::Live(live) => Ok(live.connection().acts(after)?),
             Access::Direct(direct) => {
                 let recovered = direct.recovered();
                 let is_new = |act: &ActStatus| {
@@ -208,20 +209,20 @@ impl RingReader {
     }
 
     /// A preamble; `None` when there is no such version (any more).
-    pub fn preamble(&mut self, stream: StreamId, version: u32) -> Result<Option<Vec<u8>>, LinkError> {
+    pub fn preamble(&mut self, stream: StreamId, version: u32) -> Result<Option<Vec<u8>>, ReaderError> {
         preamble(&mut self.queue.access, stream, version)
     }
 
     /// The schema of a stream as text, an attribute a line; empty for none, and for a stream that is not there.
-    pub fn schema(&mut self, stream: StreamId) -> Result<String, LinkError> {
+    pub fn schema(&mut self, stream: StreamId) -> Result<String, ReaderError> {
         match &mut self.queue.access {
-            Access::Live(live) => live.connection().schema(stream),
+            Access::Live(live) => Ok(live.connection().schema(stream)?),
             Access::Direct(direct) => Ok(direct.recovered().schema(stream).to_owned()),
         }
     }
 
     /// Every slot with data that has not expired, oldest first; those that are not on the medium yet come last.
-    pub(crate) fn candidates(&mut self) -> Result<Vec<PlannedSlot>, LinkError> {
+    pub(crate) fn candidates(&mut self) -> Result<Vec<PlannedSlot>, ReaderError> {
         let bytes = self.superblock.geometry.slot_bytes;
         // Asked for before the slots, so that one that is placed in between is seen twice rather than never.
         let open: Vec<Sequence> = match &mut self.queue.access {
@@ -249,7 +250,7 @@ impl RingReader {
     }
 
     /// A slot that had no place when it was planned, as it is by now: with its place, once a recorder has written it.
-    pub fn placed(&mut self, planned: &PlannedSlot) -> Result<PlannedSlot, LinkError> {
+    pub fn placed(&mut self, planned: &PlannedSlot) -> Result<PlannedSlot, ReaderError> {
         let is_new_there = match &mut self.queue.access {
             Access::Live(live) if planned.slot.is_none() => live.is_written(planned.sequence)?,
             _ => false,
@@ -263,7 +264,7 @@ impl RingReader {
     }
 
     /// The bounds of a slot, where they can be had.
-    pub(crate) fn brief(&mut self, slot: &PlannedSlot) -> Result<Option<&SlotBounds>, LinkError> {
+    pub(crate) fn brief(&mut self, slot: &PlannedSlot) -> Result<Option<&SlotBounds>, ReaderError> {
         if slot.slot.is_none() && self.is_live() {
             // It grows: what was known of it may be too little.
             self.briefs.remove(&slot.sequence);
@@ -291,7 +292,7 @@ impl RingReader {
         &mut self,
         slot: &PlannedSlot,
         wanted: &OpenSlotProjection,
-    ) -> Result<(), LinkError> {
+    ) -> Result<(), ReaderError> {
         if let Access::Live(live) = &mut self.queue.access {
             live.take_open(slot.sequence, wanted)?;
         }
@@ -304,7 +305,7 @@ impl RingReader {
         &mut self,
         plan: &Plan,
         sink: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
-    ) -> Result<ReadReport, LinkError> {
+    ) -> Result<ReadReport, ReaderError> {
         let mut state = ReadState {
             out: Output::new(sink),
             assembler: Assembler::default(),
@@ -380,9 +381,9 @@ impl RingReader {
     }
 }
 
-fn preamble(access: &mut Access, stream: StreamId, version: u32) -> Result<Option<Vec<u8>>, LinkError> {
+fn preamble(access: &mut Access, stream: StreamId, version: u32) -> Result<Option<Vec<u8>>, ReaderError> {
     match access {
-        Access::Live(live) => live.connection().preamble(stream, version),
+        Access::Live(live) => Ok(live.connection().preamble(stream, version)?),
         Access::Direct(direct) => Ok(direct.recovered().preamble(stream, version).map(<[u8]>::to_vec)),
     }
 }

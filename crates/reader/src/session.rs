@@ -11,13 +11,13 @@ use super::row_filter::RowFilter;
 use super::row_position::RowPosition;
 use super::slot_ages::missing_between;
 use super::slot_head::SlotDefect;
+use crate::ReaderError;
 use holdfast_base::{Age, StreamId};
 use holdfast_format::{Cause, Chunk, Flags, Gap, Kind, Row};
-use holdfast_protocol::LinkError;
 
 /// Finds a preamble.
 pub(crate) type LoadPreamble<'l> =
-    dyn FnMut(&mut Access, StreamId, u32) -> Result<Option<Vec<u8>>, LinkError> + 'l;
+    dyn FnMut(&mut Access, StreamId, u32) -> Result<Option<Vec<u8>>, ReaderError> + 'l;
 
 /// What outlives a change of access in the middle of a read.
 pub(crate) struct ReadState<'s> {

@@ -6,9 +6,9 @@ use super::read_queue::ReadQueue;
 use super::read_request::{ReadOutcome, ReadRequest};
 use super::slot_head::{SlotDefect, SlotHead, SlotIndex, head_bytes};
 use super::window::PieceBytes;
+use crate::ReaderError;
 use holdfast_base::{BLOCK, CHECK_BLOCK};
 use holdfast_format::{Chunk, SectionKind, Superblock};
-use holdfast_protocol::LinkError;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub(crate) enum LookupError {
     /// It is not what it should be.
     Defect(SlotDefect),
     /// The way to the ring is gone.
-    Failed(LinkError),
+    Failed(ReaderError),
 }
 
 impl From<SlotDefect> for LookupError {
@@ -29,8 +29,8 @@ impl From<SlotDefect> for LookupError {
     }
 }
 
-impl From<LinkError> for LookupError {
-    fn from(error: LinkError) -> Self {
+impl From<ReaderError> for LookupError {
+    fn from(error: ReaderError) -> Self {
         Self::Failed(error)
     }
 }
@@ -116,7 +116,7 @@ pub(crate) fn ahead(
     queue: &mut ReadQueue,
     planned: &PlannedSlot,
     range: Range<usize>,
-) -> Result<(), LinkError> {
+) -> Result<(), ReaderError> {
     if queue.access.is_at_hand(planned) {
         return Ok(());
     }

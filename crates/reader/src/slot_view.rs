@@ -7,13 +7,13 @@ use super::item::{Element, Item, PlannedSlot, Selection};
 use super::read_queue::ReadQueue;
 use super::slot_head::{SlotDefect, SlotHead, head_bytes};
 use super::slot_lookup::{self, IndexedSlot, LookupError, PiecewiseRead};
+use crate::ReaderError;
 use crate::index_drive::{StoredCopy, image};
 use holdfast_base::{Ordinal, Sequence, StreamId};
 use holdfast_format::{
     BlockBounds, Blocks, Chunk, DirectoryEntry, FormatError, OpenImage, OpenOutline, Outline, PartHeader,
     Section, SectionKind, Summary, crc32c,
 };
-use holdfast_protocol::LinkError;
 use holdfast_protocol::wire::{OpenSlotProjection, Purpose};
 use holdfast_ring::{Bounds, Range as Selected};
 use std::ops::{ControlFlow, Range};
@@ -27,7 +27,7 @@ pub enum SlotError {
     /// It did not pass a check: where and what.
     Damaged(String),
     /// The way to the ring is gone.
-    Failed(LinkError),
+    Failed(ReaderError),
 }
 
 impl From<LookupError> for SlotError {
@@ -41,8 +41,8 @@ impl From<LookupError> for SlotError {
     }
 }
 
-impl From<LinkError> for SlotError {
-    fn from(error: LinkError) -> Self {
+impl From<ReaderError> for SlotError {
+    fn from(error: ReaderError) -> Self {
         Self::Failed(error)
     }
 }
@@ -132,10 +132,10 @@ impl RingReader {
         stream: StreamId,
         attribute: u16,
         values: Vec<u64>,
-    ) -> Result<Option<OpenOutline>, LinkError> {
+    ) -> Result<Option<OpenOutline>, ReaderError> {
         match &mut self.queue.access {
             Access::Live(live) if planned.slot.is_none() => {
-                live.connection().open_outline(planned.sequence, stream, attribute, values)
+                Ok(live.connection().open_outline(planned.sequence, stream, attribute, values)?)
             }
             _ => Ok(None),
         }

@@ -6,7 +6,8 @@ use super::item::PlannedSlot;
 use super::live::Live;
 use super::slot_head::SlotDefect;
 use super::slot_lookup::{self, LookupError};
-use holdfast_protocol::{LinkError, awaited_sockets, find_recorder_now};
+use crate::ReaderError;
+use holdfast_protocol::{awaited_sockets, find_recorder_now};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,7 +27,7 @@ impl RingReader {
 
     /// Whether what looks like damage in a slot is that. If not, a recorder has taken the ring, and from now on it is read
     /// through that.
-    pub(crate) fn is_damage(&mut self, planned: &PlannedSlot) -> Result<bool, LinkError> {
+    pub(crate) fn is_damage(&mut self, planned: &PlannedSlot) -> Result<bool, ReaderError> {
         if self.go_live()? {
             return Ok(false);
         }
@@ -45,7 +46,7 @@ impl RingReader {
                     std::thread::sleep(PATIENCE.1);
                 }
                 let path = self.place.as_ref().map(|place| place.path.clone()).unwrap_or_default();
-                Err(LinkError::Taken { path })
+                Err(ReaderError::TakenOver { path })
             }
             Err(LookupError::Failed(error)) => Err(error),
             _ => Ok(true),
@@ -53,7 +54,7 @@ impl RingReader {
     }
 
     /// Changes over to the ring's recorder, if one answers.
-    fn go_live(&mut self) -> Result<bool, LinkError> {
+    fn go_live(&mut self) -> Result<bool, ReaderError> {
         let Some(place) = &self.place else { return Ok(false) };
         let Some(connection) = find_recorder_now(place)? else { return Ok(false) };
         self.queue = super::read_queue::ReadQueue::new(Access::Live(Box::new(Live::new(connection)?)));

@@ -8,11 +8,11 @@ use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{HoldId, Timestamp};
 use holdfast_base::{clean, counted};
 use holdfast_client::json::Act;
-use holdfast_client::session::{self, link, stream_name};
+use holdfast_client::session::{self, ring_failure, stream_name};
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times::{self, When};
 use holdfast_client::words::{self};
-use holdfast_protocol::LinkError;
+use holdfast_reader::ReaderError;
 use holdfast_reader::RingReader;
 use holdfast_ring::{ActNumbers, ActStatus, StreamStatus};
 use serde::Serialize;
@@ -64,8 +64,8 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     if let Some(file) = &args.append {
         return append(file, args.follow, &place, reader, out);
     }
-    let (mut acts, dropped) = reader.acts(ActNumbers::default()).map_err(|error| link(&error))?;
-    let streams = reader.streams().map_err(|error| link(&error))?;
+    let (mut acts, dropped) = reader.acts(ActNumbers::default()).map_err(|error| ring_failure(&error))?;
+    let streams = reader.streams().map_err(|error| ring_failure(&error))?;
     let since = args.since.map_or(Timestamp::MIN, |since| since.resolve(session::now()));
     acts.retain(|act| act.at >= since);
     acts.sort_by_key(|act| act.at);
@@ -113,7 +113,7 @@ fn append(file: &Path, follow: bool, place: &Path, mut reader: RingReader, out: 
                 }
                 all = Added { acts: all.acts + added.acts, dropped: all.dropped + added.dropped };
             }
-            Err(error) if !follow => return Err(link(&error)),
+            Err(error) if !follow => return Err(ring_failure(&error)),
             // The recorder has ended, or goes on without us.
             Err(_) => {}
         }
@@ -133,7 +133,7 @@ fn append(file: &Path, follow: bool, place: &Path, mut reader: RingReader, out: 
                     reader = opened;
                     file.look_again();
                 }
-                Err(error) => complain(&mut trouble, &link(&error).to_string()),
+                Err(error) => complain(&mut trouble, &ring_failure(&error).to_string()),
             }
         }
     }
@@ -147,7 +147,7 @@ fn append(file: &Path, follow: bool, place: &Path, mut reader: RingReader, out: 
 fn look(
     reader: &mut RingReader,
     after: ActNumbers,
-) -> std::result::Result<(Vec<ActStatus>, Vec<StreamStatus>), LinkError> {
+) -> std::result::Result<(Vec<ActStatus>, Vec<StreamStatus>), ReaderError> {
     let (acts, _) = reader.acts(after)?;
     let streams = if acts.is_empty() { Vec::new() } else { reader.streams()? };
     Ok((acts, streams))

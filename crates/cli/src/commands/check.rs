@@ -8,7 +8,7 @@ use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo};
 use holdfast_base::{clean, counted, grouped};
 use holdfast_client::json::Guarantee;
 use holdfast_client::orders;
-use holdfast_client::session::link;
+use holdfast_client::session::ring_failure;
 use holdfast_format::{PartHeader, Superblock};
 use holdfast_media::{Access, Device, PlainDisk};
 use holdfast_planning::guarantee;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let mut check = Check { out, tally: Tally::default(), elements: None };
     check.superblocks(&path)?;
     let mut reader = holdfast_client::session::open(&path)?;
-    let status = reader.status().map_err(|error| link(&error))?;
+    let status = reader.status().map_err(|error| ring_failure(&error))?;
     let holds = status.ring.holds;
     let guarantee = guarantee::seen(&path, reader.superblock(), &status);
     if reader.is_live() {
@@ -207,7 +207,7 @@ impl Check<'_> {
     /// While a recorder owns the ring, it decides when there is time to read: all elements are read and verified.
     fn through_recorder(&mut self, reader: &mut RingReader) -> Result<()> {
         reader.reads_for(Purpose::Scrub);
-        let plan = reader.plan(&Selection::ALL).map_err(|error| link(&error))?;
+        let plan = reader.plan(&Selection::ALL).map_err(|error| ring_failure(&error))?;
         let bar = progress::bar(plan.bytes, true);
         let mut said = Ok(());
         self.tally.planned(&plan);
@@ -232,7 +232,7 @@ impl Check<'_> {
         });
         bar.finish_and_clear();
         said?;
-        let report = report.map_err(|error| link(&error))?;
+        let report = report.map_err(|error| ring_failure(&error))?;
         self.elements = Some(report.elements);
         Ok(())
     }
@@ -240,7 +240,7 @@ impl Check<'_> {
     /// Without a recorder every slot is read here from end to end.
     fn directly(&mut self, path: &Path, reader: &mut RingReader) -> Result<()> {
         let superblock = reader.superblock().clone();
-        let slots = reader.slots().map_err(|error| link(&error))?;
+        let slots = reader.slots().map_err(|error| ring_failure(&error))?;
         let data: Vec<&SlotStatus> = slots.iter().filter(|slot| slot.has_data()).collect();
         let device = Device::open(path, Access::Look).map_err(Failure::failed)?;
         let mut disk = PlainDisk::new(device, 1);
@@ -275,7 +275,7 @@ impl Check<'_> {
 impl Check<'_> {
     /// Open slots of a run that was cut off: the journal has them, and the next run will write them.
     fn journaled(&mut self, reader: &mut RingReader) -> Result<()> {
-        let mut plan = reader.plan(&Selection::ALL).map_err(|error| link(&error))?;
+        let mut plan = reader.plan(&Selection::ALL).map_err(|error| ring_failure(&error))?;
         plan.slots.retain(|slot| slot.slot.is_none());
         if plan.slots.is_empty() {
             return Ok(());
@@ -288,7 +288,7 @@ impl Check<'_> {
             if said.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         said?;
-        let report = report.map_err(|error| link(&error))?;
+        let report = report.map_err(|error| ring_failure(&error))?;
         self.tally.journal = plan.slots.len() as u64;
         self.tally.slots += self.tally.journal;
         self.tally.bytes += report.bytes;

@@ -7,7 +7,7 @@ use holdfast_base::ByteSize;
 use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{counted, grouped};
 use holdfast_client::json::Gap;
-use holdfast_client::session::{self, link, stream_name};
+use holdfast_client::session::{self, ring_failure, stream_name};
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
 use holdfast_client::words::{self};
@@ -42,7 +42,7 @@ struct CutOff {
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (path, mut reader) = args.ring.open()?;
-    let streams = reader.streams().map_err(|error| link(&error))?;
+    let streams = reader.streams().map_err(|error| ring_failure(&error))?;
     let selection = session::selection(&streams, &args.streams, &args.range.options())?;
     let mut table = Table::new(&[
         ("stream", Side::Left),
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             }
             if said.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
-        .map_err(|error| link(&error))?;
+        .map_err(|error| ring_failure(&error))?;
     said?;
     losses.finish().try_for_each(show)?;
     tell(found, &table, reader.was_cut_off(), out)?;

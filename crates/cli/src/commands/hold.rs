@@ -10,7 +10,7 @@ use holdfast_base::{ByteSize, HoldId, Ordinal, Timestamp};
 use holdfast_client::attribution::current_user;
 use holdfast_client::json;
 use holdfast_client::orders;
-use holdfast_client::session::{self, link};
+use holdfast_client::session::{self, ring_failure};
 use holdfast_client::times::{self, When};
 use holdfast_client::words;
 use holdfast_reader::{RingReader, Selection};
@@ -78,12 +78,12 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     if let Some(id) = args.find.resume {
         return finding::resume(&path, HoldId(id), out);
     }
-    let streams = reader.streams().map_err(|error| link(&error))?;
+    let streams = reader.streams().map_err(|error| ring_failure(&error))?;
     let selection = session::selection(&streams, &args.streams, &args.range.options())?;
     let reason = args.reason.clone().unwrap_or_default();
     let owner = args.owner.clone().unwrap_or_else(current_user);
     if args.find.is_some() {
-        let slots = reader.status().map_err(|error| link(&error))?.ring.slots.total;
+        let slots = reader.status().map_err(|error| ring_failure(&error))?.ring.slots.total;
         return finding::run(&path, &args.find, Asked { reason, owner, until, selection, slots }, out);
     }
     if let Some(option) = args.find.only_for_condition_hold() {
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let expired = Expired::look(&mut reader, &selection)?;
     let mut sequences = None;
     if selection.range.ordinals.is_some() || (selection.range.by_event && selection.range.is_timed()) {
-        let found = reader.sequences(&selection).map_err(|error| link(&error))?;
+        let found = reader.sequences(&selection).map_err(|error| ring_failure(&error))?;
         if found.is_empty() {
             return Err(Failure::nothing("nothing in that range is on the ring")
                 .at_path(&path)
@@ -173,7 +173,7 @@ struct Expired {
 
 impl Expired {
     fn look(reader: &mut RingReader, selection: &Selection) -> Result<Self> {
-        let plan = reader.plan(selection).map_err(|error| link(&error))?;
+        let plan = reader.plan(selection).map_err(|error| ring_failure(&error))?;
         // Ordinals are of one stream.
         let first = selection.range.ordinals.map_or_else(Ordinal::default, |(first, _)| first);
         let ordinals = plan.expired_ordinals.iter().map(|(_, from, end)| (*from, *end)).collect();
@@ -182,7 +182,7 @@ impl Expired {
             // What happened in the range arrived later than its beginning: some of it before the oldest that is left.
             let arrived = Range { by_event: false, ordinals: None, ..selection.range };
             let arrived = Selection { range: arrived, ..selection.clone() };
-            arrival = reader.plan(&arrived).map_err(|error| link(&error))?.expired_before;
+            arrival = reader.plan(&arrived).map_err(|error| ring_failure(&error))?.expired_before;
         }
         Ok(Self { arrival, first, ordinals, begins: plan.begins })
     }

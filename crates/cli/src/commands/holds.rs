@@ -6,7 +6,7 @@ use holdfast_base::clean;
 use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{ByteSize, Ordinal, Timestamp};
 use holdfast_client::json;
-use holdfast_client::session::{link, stream_name};
+use holdfast_client::session::{ring_failure, stream_name};
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
 use holdfast_client::words;
@@ -157,8 +157,8 @@ impl<'a> Row<'a> {
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (_, mut reader) = args.ring.open()?;
-    let holds = reader.holds().map_err(|error| link(&error))?;
-    let streams = reader.streams().map_err(|error| link(&error))?;
+    let holds = reader.holds().map_err(|error| ring_failure(&error))?;
+    let streams = reader.streams().map_err(|error| ring_failure(&error))?;
     let slot = ByteSize(reader.superblock().geometry.slot_bytes);
     if out.is_json() {
         for hold in &holds {

@@ -135,7 +135,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         // The recorder may have ended, or another begun.
         match RingReader::open(&path) {
             Ok(opened) => reader = opened,
-            Err(error) => told.complain(&session::link(&error).to_string()),
+            Err(error) => told.complain(&session::ring_failure(&error).to_string()),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::prometheus::{figures, http};
 use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_client::orders;
 use holdfast_client::rates;
-use holdfast_client::session::link;
+use holdfast_client::session::protocol_failure;
 use holdfast_planning::guarantee;
 use holdfast_protocol::locate;
 use rustix::process::{Pid, getppid};
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         return if out.is_json() { out.object(&page) } else { out.line(page.to_string().trim_end()) };
     };
     // A ring that is not there is told now, not to the first who asks.
-    locate(&path).map_err(|error| link(&error))?;
+    locate(&path).map_err(|error| protocol_failure(&error))?;
     let listener = listen(address)?;
     let at = listener.local_addr().map_or_else(|_| address.clone(), |address| address.to_string());
     // Whoever reads the line may end it at once.
@@ -91,16 +91,18 @@ fn serve(listener: &TcpListener, path: &Path, ended: &dyn Fn() -> bool) -> Resul
 fn page(path: &Path) -> Result<Page> {
     match orders::recorder(path)? {
         Some(mut recorder) => {
-            let status = recorder.status().map_err(|error| link(&error))?;
+            let status = recorder.status().map_err(|error| protocol_failure(&error))?;
             // Without holds the oldest of all is what is asked for: no need to look at every slot.
             let slots = match status.ring.slots.held {
                 0 => Vec::new(),
-                _ => recorder.slots().map_err(|error| link(&error))?,
+                _ => recorder.slots().map_err(|error| protocol_failure(&error))?,
             };
             let oldest_live = rates::oldest_live(&status, &slots);
             let lacks = guarantee::lacks(path, status.ring.slots.unwritten);
             Ok(figures::page(&status, oldest_live, lacks.is_empty()))
         }
-        None => locate(path).map(|place| figures::absent(&place.superblock)).map_err(|error| link(&error)),
+        None => locate(path)
+            .map(|place| figures::absent(&place.superblock))
+            .map_err(|error| protocol_failure(&error)),
     }
 }

@@ -10,7 +10,7 @@ use holdfast_base::{clean, counted};
 use holdfast_client::attribution::current_user;
 use holdfast_client::index_copies::{self, CopyError};
 use holdfast_client::orders;
-use holdfast_client::session::{self, link};
+use holdfast_client::session::{self, ring_failure};
 use holdfast_client::times;
 use holdfast_reader::{IndexDrive, Selection};
 use holdfast_ring::{Order, Outcome, PurgeRequest};
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             .advice("name a --stream or a range; to begin anew, use `holdfast format --force`"));
     }
     let (path, mut reader) = args.ring.open()?;
-    let streams = reader.streams().map_err(|error| link(&error))?;
+    let streams = reader.streams().map_err(|error| ring_failure(&error))?;
     let selection = session::selection(&streams, &args.streams, &args.range.options())?;
     drop(reader);
     if !args.yes && io::stdin().is_terminal() && io::stderr().is_terminal() {

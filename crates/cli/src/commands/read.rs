@@ -10,7 +10,7 @@ use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{ByteSize, Timestamp};
 use holdfast_client::exports;
 use holdfast_client::json;
-use holdfast_client::session::{self, link};
+use holdfast_client::session::{self, ring_failure};
 use holdfast_client::times;
 use holdfast_client::words;
 use holdfast_export::{Counts, ElementFilter, Export, Filter, Format, Output, Sink, Written};
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     session::give_way();
     session::prefer_oom_kill();
     let (path, mut reader) = args.ring.open()?;
-    let all = reader.streams().map_err(|error| link(&error))?;
+    let all = reader.streams().map_err(|error| ring_failure(&error))?;
     // The only stream need not be named.
     let ids = match all.as_slice() {
         [one] if args.streams.is_empty() => vec![one.id],
@@ -151,7 +151,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         reader = session::open(&path)?;
     }
     by.export(&mut reader, &selection, &what)?;
-    let plan = reader.plan(&selection).map_err(|error| link(&error))?;
+    let plan = reader.plan(&selection).map_err(|error| ring_failure(&error))?;
     let bar = progress::bar(plan.bytes, true);
     let shown = bar.clone();
     let mut sink = Sink::new(export, passed, wanted, Box::new(move |bytes| shown.set_position(bytes)))?;
@@ -192,7 +192,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
 fn filter(expression: &str, chosen: &[StreamStatus], reader: &mut RingReader) -> Result<Filter> {
     let mut filter = Filter::new(expression, chosen)?;
     for stream in chosen {
-        if let Some(bytes) = reader.preamble(stream.id, stream.preamble).map_err(|error| link(&error))? {
+        if let Some(bytes) =
+            reader.preamble(stream.id, stream.preamble).map_err(|error| ring_failure(&error))?
+        {
             filter.preamble(stream.id, &bytes)?;
         }
     }

@@ -5,7 +5,7 @@ use crate::out::Out;
 use holdfast_base::Timestamp;
 use holdfast_base::failure::Result;
 use holdfast_client::json;
-use holdfast_client::session::link;
+use holdfast_client::session::ring_failure;
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
 use holdfast_client::words;
@@ -53,8 +53,8 @@ impl From<&SlotStatus> for Row {
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (path, mut reader) = args.ring.open()?;
-    reader.learn_times().map_err(|error| link(&error))?;
-    let slots = reader.slots().map_err(|error| link(&error))?;
+    reader.learn_times().map_err(|error| ring_failure(&error))?;
+    let slots = reader.slots().map_err(|error| ring_failure(&error))?;
     let mut table = Table::new(&[
         ("slot", Side::Right),
         ("state", Side::Left),
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         return Ok(());
     }
     out.table(&table)?;
-    let status = reader.status().map_err(|error| link(&error))?;
+    let status = reader.status().map_err(|error| ring_failure(&error))?;
     for line in guarantee::lines(guarantee::seen(&path, reader.superblock(), &status).as_ref()) {
         out.line(line)?;
     }

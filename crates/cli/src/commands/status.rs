@@ -10,7 +10,7 @@ use holdfast_base::{clean, counted, grouped};
 use holdfast_client::json::{self, FiguresJson, Guarantee};
 use holdfast_client::losses::{ever_lost, losing, losing_now, lost};
 use holdfast_client::rates::{self, Rates, Reach};
-use holdfast_client::session::link;
+use holdfast_client::session::ring_failure;
 use holdfast_client::times;
 use holdfast_client::words;
 use holdfast_planning::guarantee;
@@ -42,9 +42,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     if args.watch {
         return watch::run(&path, reader, out);
     }
-    let status = reader.status().map_err(|error| link(&error))?;
-    let streams = reader.streams().map_err(|error| link(&error))?;
-    let slots = reader.slots().map_err(|error| link(&error))?;
+    let status = reader.status().map_err(|error| ring_failure(&error))?;
+    let streams = reader.streams().map_err(|error| ring_failure(&error))?;
+    let slots = reader.slots().map_err(|error| ring_failure(&error))?;
     let guarantee = guarantee::seen(&path, reader.superblock(), &status);
     if out.is_json() {
         return out.object(&Shown::new(&path, &status, &streams, &slots).promising(guarantee));

@@ -7,7 +7,7 @@ use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::grouped;
 use holdfast_base::{ByteSize, Timestamp};
 use holdfast_client::json::{self, Counters};
-use holdfast_client::session::link;
+use holdfast_client::session::ring_failure;
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
 use holdfast_reader::RingReader;
@@ -66,7 +66,7 @@ impl<'a> From<&'a Attribute> for AttributeShown<'a> {
 
 /// The schema of a stream.
 fn schema(reader: &mut RingReader, stream: &StreamStatus) -> Result<Schema> {
-    let text = reader.schema(stream.id).map_err(|error| link(&error))?;
+    let text = reader.schema(stream.id).map_err(|error| ring_failure(&error))?;
     Schema::parse(&text).map_err(|why| {
         let what = format_args!("the attributes of stream {} are of a later release ({why})", stream.name);
         Failure::failed(what).advice("use commands of the recorder's release")
@@ -97,7 +97,7 @@ fn attributes(streams: &[StreamStatus], schemas: &[Schema]) -> Table {
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (_, mut reader) = args.ring.open()?;
-    let streams = reader.streams().map_err(|error| link(&error))?;
+    let streams = reader.streams().map_err(|error| ring_failure(&error))?;
     let schemas = if args.attributes {
         streams.iter().map(|stream| schema(&mut reader, stream)).collect::<Result<Vec<_>>>()?
     } else {

@@ -7,7 +7,7 @@ use super::fit::Fit;
 use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Ordinal, Sequence, StreamId, Timestamp};
-use holdfast_client::session::{self, link};
+use holdfast_client::session::{self, ring_failure};
 use holdfast_client::sql::Sql;
 use holdfast_client::sql_errors;
 use holdfast_query::Limits;
@@ -195,11 +195,11 @@ impl Evaluator {
 
     /// Looks at what has come up to `now`.
     pub(super) fn turn(&mut self, now: Timestamp) -> Result<Turn> {
-        let mut reader = RingReader::open(&self.path).map_err(|error| link(&error))?;
+        let mut reader = RingReader::open(&self.path).map_err(|error| ring_failure(&error))?;
         // Asked for before anything is looked at: what is counted can be seen by then, and what is not ends in no slot before
         // the one that was open first.
-        let open = reader.status().map_err(|error| link(&error))?.ring.sequence;
-        let known = reader.streams().map_err(|error| link(&error))?;
+        let open = reader.status().map_err(|error| ring_failure(&error))?.ring.sequence;
+        let known = reader.streams().map_err(|error| ring_failure(&error))?;
         self.learn(&known)?;
         let (mut turn, mut there) = (Turn::default(), Vec::new());
         match self.wanted.clone() {
@@ -208,10 +208,11 @@ impl Evaluator {
         }
         if !self.rolling.is_empty() {
             let (known, spans) = self.around();
-            turn.sequences =
-                reader.sequences_around(&self.streams, &known, &spans).map_err(|error| link(&error))?;
+            turn.sequences = reader
+                .sequences_around(&self.streams, &known, &spans)
+                .map_err(|error| ring_failure(&error))?;
         }
-        turn.missed.expired += reader.gone(&there).map_err(|error| link(&error))?.len() as u64;
+        turn.missed.expired += reader.gone(&there).map_err(|error| ring_failure(&error))?.len() as u64;
         turn.missed.expired += self.lost(&turn.sequences);
         turn.elements = std::mem::take(&mut self.elements);
         turn.unseen = std::mem::take(&mut self.unseen);
@@ -372,7 +373,7 @@ impl Evaluator {
             let first = looked.map_or(watch.next, |(_, looked)| watch.next.max(*looked));
             if watch.is_due && first < reached {
                 let wanted = [(watch.id, first, reached)];
-                since = reader.expired_since(watch.slot, &wanted).map_err(|error| link(&error))?;
+                since = reader.expired_since(watch.slot, &wanted).map_err(|error| ring_failure(&error))?;
             }
             let among = SearchScope { times: self.times, ordinals: (watch.next, reached), slots: watch.slot };
             let mut tries = 0;
@@ -429,13 +430,13 @@ impl Evaluator {
             let wanted =
                 reached.iter().map(|(id, end)| (*id, before(*id).map_or(Ordinal(0), |(_, at)| *at), *end));
             let wanted: Vec<_> = wanted.filter(|(_, first, end)| first < end).collect();
-            since = reader.expired_since(self.slot, &wanted).map_err(|error| link(&error))?;
+            since = reader.expired_since(self.slot, &wanted).map_err(|error| ring_failure(&error))?;
         }
         self.unseen.extend(unseen(known, since.expired));
         self.begin = reached;
         let end = now.min(self.times.1);
         if self.sampled == Timestamp::MIN {
-            let oldest = reader.status().map_err(|error| link(&error))?.ring.oldest;
+            let oldest = reader.status().map_err(|error| ring_failure(&error))?.ring.oldest;
             self.sampled = oldest.unwrap_or(end).min(end);
         }
         let range = (self.sampled, end);

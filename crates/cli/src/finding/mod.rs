@@ -22,7 +22,7 @@ use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, HoldId, Timestamp};
 use holdfast_client::json;
 use holdfast_client::orders;
-use holdfast_client::session::{self, link};
+use holdfast_client::session::{self, ring_failure};
 use holdfast_client::sql;
 use holdfast_format::ConditionHold;
 use holdfast_query::Limits;
@@ -160,7 +160,7 @@ pub(crate) fn resume(path: &Path, id: HoldId, out: &mut Out) -> Result<()> {
 /// What a hold looks for, and who does from where it is; or why there is no going on with it.
 fn resumed(path: &Path, id: HoldId) -> Result<ControlFlow<Failure, (ConditionHold, Evaluator)>> {
     let mut reader = session::open(path)?;
-    let holds = reader.holds().map_err(|error| link(&error))?;
+    let holds = reader.holds().map_err(|error| ring_failure(&error))?;
     let Some(hold) = holds.into_iter().find(|hold| hold.id == id) else {
         let failure = Failure::nothing(format_args!("there is no hold {id}"))
             .at_path(path)

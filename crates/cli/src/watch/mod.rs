@@ -8,10 +8,10 @@ use crate::commands::status::Shown;
 use crate::out::Out;
 use holdfast_base::failure::{Failure, Kind, Result, reason};
 use holdfast_client::rates::{self, Rates};
-use holdfast_client::session::link;
+use holdfast_client::session::ring_failure;
 use holdfast_planning::guarantee;
-use holdfast_protocol::LinkError;
 use holdfast_protocol::wire::Status;
+use holdfast_reader::ReaderError;
 use holdfast_reader::RingReader;
 use holdfast_ring::{SlotStatus, StreamStatus};
 use ratatui::DefaultTerminal;
@@ -110,7 +110,7 @@ fn lines(path: &Path, reader: &mut RingReader, out: &mut Out, end: &AtomicBool) 
                 out.flush()?;
                 None
             }
-            Err(error) => Some(link(&error)),
+            Err(error) => Some(ring_failure(&error)),
         };
         let fresh = refresh(reader, path, failed.is_some());
         if let (Some(failure), false) = (failed, fresh) {
@@ -162,11 +162,11 @@ fn wait_for_key(at_most: Duration) -> bool {
 
 impl Watch {
     fn new(path: &Path, mut reader: RingReader) -> Result<Self> {
-        let status = reader.status().map_err(|error| link(&error))?;
+        let status = reader.status().map_err(|error| ring_failure(&error))?;
         let scene = Scene {
             path: path.to_string_lossy().into_owned(),
-            slots: reader.slots().map_err(|error| link(&error))?,
-            streams: reader.streams().map_err(|error| link(&error))?,
+            slots: reader.slots().map_err(|error| ring_failure(&error))?,
+            streams: reader.streams().map_err(|error| ring_failure(&error))?,
             rates: rates::lately(&status),
             promise: String::new(),
             status: status.clone(),
@@ -201,14 +201,14 @@ impl Watch {
                     }
                 }
             }
-            self.scene.trouble = self.look().err().map(|error| link(&error).to_string());
+            self.scene.trouble = self.look().err().map(|error| ring_failure(&error).to_string());
             if refresh(&mut self.reader, &self.path, self.scene.trouble.is_some()) {
                 self.looks.clear();
             }
         }
     }
 
-    fn look(&mut self) -> std::result::Result<(), LinkError> {
+    fn look(&mut self) -> std::result::Result<(), ReaderError> {
         let status = self.reader.status()?;
         if let Some(oldest) = self.looks.front() {
             self.scene.rates = rates::recent(oldest, &status).or_else(|| rates::lately(&status));

@@ -5,7 +5,7 @@ use super::readers::ordinals;
 use super::recording::STREAM;
 use super::tally::{Begins, Sent, Tally};
 use holdfast_base::failure::{Failure, Result};
-use holdfast_client::session::{self, link};
+use holdfast_client::session::{self, ring_failure};
 use holdfast_reader::{Item, RingReader};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(crate) fn read_back(
     told: &mut dyn FnMut(f64),
 ) -> Result<Tally> {
     let mut reader = session::open(ring)?;
-    let status = reader.status().map_err(|error| link(&error))?;
+    let status = reader.status().map_err(|error| ring_failure(&error))?;
     // What is free goes first: as long as there is some, nothing has expired.
     let begins = if status.ring.slots.free > 0 { Begins::AtFirst } else { Begins::Anywhere };
     // Behind something that is held data may have expired: also where nobody came to read what he held.
@@ -44,10 +44,10 @@ fn read(
     stop: &AtomicBool,
     told: &mut dyn FnMut(f64),
 ) -> Result<Tally> {
-    let streams = reader.streams().map_err(|error| link(&error))?;
+    let streams = reader.streams().map_err(|error| ring_failure(&error))?;
     let stream = streams.iter().find(|stream| stream.name == STREAM).map(|stream| stream.id);
     let stream = stream.ok_or_else(|| Failure::failed("the stream that was recorded is not on the ring"))?;
-    let plan = reader.plan(&ordinals(stream, sent.from, sent.to)).map_err(|error| link(&error))?;
+    let plan = reader.plan(&ordinals(stream, sent.from, sent.to)).map_err(|error| ring_failure(&error))?;
     let expired = plan.expired_ordinals.iter().map(|(_, from, to)| (from.0, to.0));
     let mut tally = Tally::new(sent, begins);
     if held {
@@ -60,6 +60,6 @@ fn read(
         }
         if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    let report = report.map_err(|error| link(&error))?;
+    let report = report.map_err(|error| ring_failure(&error))?;
     if report.stopped { Err(interrupted()) } else { Ok(tally) }
 }

@@ -7,7 +7,7 @@ use super::verdict::ReaderResult;
 use holdfast_base::{Ordinal, StreamId, Timestamp};
 use holdfast_client::Notices;
 use holdfast_client::orders;
-use holdfast_protocol::LinkError;
+use holdfast_reader::ReaderError;
 use holdfast_reader::{Item, RingReader, Selection};
 use holdfast_ring::{HoldRequest, Order, Outcome, Range};
 use std::ops::ControlFlow;
@@ -165,7 +165,7 @@ impl Reader {
         self.found
     }
 
-    fn read_on(&mut self) -> Result<(), LinkError> {
+    fn read_on(&mut self) -> Result<(), ReaderError> {
         let ring = self.known.ring.clone();
         let mut reader = RingReader::open(&ring)?;
         let mut held = None;
@@ -184,13 +184,13 @@ impl Reader {
     }
 
     /// What is on the ring now.
-    fn span(reader: &mut RingReader) -> Result<Option<(Timestamp, Timestamp)>, LinkError> {
+    fn span(reader: &mut RingReader) -> Result<Option<(Timestamp, Timestamp)>, ReaderError> {
         let ring = reader.status()?.ring;
         Ok(ring.oldest.zip(ring.newest).filter(|(oldest, newest)| oldest < newest))
     }
 
     /// From some place to the end.
-    fn in_order(&mut self, reader: &mut RingReader) -> Result<Turn, LinkError> {
+    fn in_order(&mut self, reader: &mut RingReader) -> Result<Turn, ReaderError> {
         let Some((oldest, newest)) = Self::span(reader)? else { return Ok(Turn::Wait) };
         let skip = self.below(newest.since(oldest).as_nanos() as u64 / 2);
         let from = oldest + Duration::from_nanos(skip);
@@ -198,7 +198,7 @@ impl Reader {
     }
 
     /// A few elements somewhere.
-    fn at_random(&mut self, reader: &mut RingReader) -> Result<Turn, LinkError> {
+    fn at_random(&mut self, reader: &mut RingReader) -> Result<Turn, ReaderError> {
         let Some((oldest, newest)) = Self::span(reader)? else { return Ok(Turn::Wait) };
         let skip = self.below(newest.since(oldest).as_nanos() as u64);
         let from = oldest + Duration::from_nanos(skip);
@@ -212,7 +212,7 @@ impl Reader {
         reader: &mut RingReader,
         ring: &Path,
         held: &mut Option<Selection>,
-    ) -> Result<Turn, LinkError> {
+    ) -> Result<Turn, ReaderError> {
         if let Some(selection) = held {
             return Ok(Turn::Read(selection.clone()));
         }
@@ -240,7 +240,7 @@ impl Reader {
         Ok(Turn::Wait)
     }
 
-    fn read(&mut self, reader: &mut RingReader, selection: &Selection) -> Result<(), LinkError> {
+    fn read(&mut self, reader: &mut RingReader, selection: &Selection) -> Result<(), ReaderError> {
         let plan = reader.plan(selection)?;
         let (stop, checked, sent) = (Arc::clone(&self.stop), &self.checked, self.known.sent);
         let whole = self.habit == Habit::Held;

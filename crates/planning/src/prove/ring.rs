@@ -9,7 +9,7 @@ use crate::plan::answer::attribute_load;
 use holdfast_base::Rate;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_client::random;
-use holdfast_client::session::{self, link};
+use holdfast_client::session::{self, ring_failure};
 use holdfast_format::{Key, Superblock};
 use holdfast_media::{Access, Device, RealDisk, wipe};
 use holdfast_ring::{Lack, NewRing, SlotStatus, create, longest};
@@ -39,9 +39,9 @@ impl Subject {
         drop(Device::open(path, Access::Own).map_err(cannot)?);
         let mut reader = session::open(path)?;
         let superblock = reader.superblock().clone();
-        let slots = reader.slots().map_err(|error| link(&error))?;
-        let status = reader.status().map_err(|error| link(&error))?;
-        let streams = reader.streams().map_err(|error| link(&error))?;
+        let slots = reader.slots().map_err(|error| ring_failure(&error))?;
+        let status = reader.status().map_err(|error| ring_failure(&error))?;
+        let streams = reader.streams().map_err(|error| ring_failure(&error))?;
         let has_data = !streams.is_empty() || status.ring.holds > 0 || slots.iter().any(SlotStatus::has_data);
         if has_data && !destroy {
             return Err(Failure::failed("there is data on this ring, and a proof writes all over it")
@@ -141,7 +141,7 @@ pub fn empty(path: &Path) -> Result<Superblock> {
     };
     let mut reader = session::open(path)?;
     let old = reader.superblock().clone();
-    let unwritten = reader.status().map_err(|error| link(&error))?.ring.slots.unwritten;
+    let unwritten = reader.status().map_err(|error| ring_failure(&error))?.ring.slots.unwritten;
     drop(reader);
     let device = Device::open(path, Access::Own).map_err(|error| cannot(&error))?;
     wipe(&device).map_err(|error| cannot(&error))?;

@@ -10,7 +10,7 @@ use super::tally::Sent;
 use super::verdict::{Measured, StageResult, judge};
 use holdfast_base::ByteSize;
 use holdfast_base::failure::Result;
-use holdfast_client::session::{self, link};
+use holdfast_client::session::{self, ring_failure};
 use holdfast_client::{Notices, random};
 use holdfast_format::Superblock;
 use std::fs;
@@ -143,7 +143,7 @@ impl Account {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<()> {
         if !coming.is_empty() {
-            let status = session::open(job.ring)?.status().map_err(|error| link(&error))?;
+            let status = session::open(job.ring)?.status().map_err(|error| ring_failure(&error))?;
             if !is_read_back_now(status.ring.slots.free.into(), job.slot, coming) {
                 return Ok(());
             }

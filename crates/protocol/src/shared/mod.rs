@@ -4,7 +4,7 @@
 //! verify them afterwards.
 #![allow(unsafe_code)]
 
-use crate::LinkError;
+use crate::ProtocolError;
 use holdfast_media::copy_out;
 use rustix::fs::SealFlags;
 use rustix::mm::{MapFlags, ProtFlags};
@@ -33,29 +33,30 @@ impl std::fmt::Debug for SharedArea {
 
 impl SharedArea {
     /// Maps a memory file that can no longer shrink.
-    pub fn whole(fd: &OwnedFd) -> Result<Self, LinkError> {
+    pub fn whole(fd: &OwnedFd) -> Result<Self, ProtocolError> {
         Self::map(fd, size(fd)?)
     }
 
     /// Maps the first `bytes` of one.
-    pub fn map(fd: &OwnedFd, bytes: u64) -> Result<Self, LinkError> {
-        let wrong = |text: &str| LinkError::Area(text.to_owned());
+    pub fn map(fd: &OwnedFd, bytes: u64) -> Result<Self, ProtocolError> {
+        let wrong = |text: &str| ProtocolError::Area(text.to_owned());
         let size = size(fd)?;
         if bytes == 0 || bytes > LARGEST || size < bytes {
-            return Err(wrong(&format!("{bytes} bytes were promised and the file has {size}")));
+            return Err(wrong(&format!("{bytes} bytes announced, {size} in the file")));
         }
         // A file that shrank under us would end us by SIGBUS.
         let sealed = rustix::fs::fcntl_get_seals(fd).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
         if !sealed {
             return Err(wrong("the file is not sealed against shrinking"));
         }
-        let bytes = usize::try_from(bytes).map_err(|_| wrong("it does not fit in memory"))?;
+        let bytes = usize::try_from(bytes).map_err(|_| wrong("it exceeds the address space"))?;
         // SAFETY: a new mapping at a place of the kernel's choice touches nothing that exists.
         let base = unsafe {
             rustix::mm::mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, fd, 0)
         };
         let base = base.map_err(|cause| wrong(&cause.to_string()))?;
-        let base = NonNull::new(base.cast::<u64>()).ok_or_else(|| wrong("it was mapped nowhere"))?;
+        let base =
+            NonNull::new(base.cast::<u64>()).ok_or_else(|| wrong("the system returned a null mapping"))?;
         Ok(Self { base, bytes })
     }
 
@@ -79,8 +80,8 @@ impl SharedArea {
     }
 }
 
-fn size(fd: &OwnedFd) -> Result<u64, LinkError> {
-    let about = rustix::fs::fstat(fd).map_err(|cause| LinkError::Area(cause.to_string()))?;
+fn size(fd: &OwnedFd) -> Result<u64, ProtocolError> {
+    let about = rustix::fs::fstat(fd).map_err(|cause| ProtocolError::Area(cause.to_string()))?;
     Ok(u64::try_from(about.st_size).unwrap_or(0))
 }
 

@@ -3,7 +3,7 @@
 
 use holdfast_base::{RingId, Sequence};
 use holdfast_media::{BufferPool, Lock};
-use holdfast_protocol::LinkError;
+use holdfast_protocol::ProtocolError;
 use holdfast_protocol::client::Connection;
 use holdfast_protocol::server::{Arrival, Client, Hangup, Listener};
 use holdfast_protocol::wire::{
@@ -154,7 +154,7 @@ fn a_dead_socket_is_replaced_a_living_one_is_not_and_only_ours_is_removed() {
     let mode = std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
     match Listener::bind_at(path.clone()) {
-        Err(LinkError::InUse { pid, .. }) => assert_eq!(pid, Some(std::process::id())),
+        Err(ProtocolError::InUse { pid, .. }) => assert_eq!(pid, Some(std::process::id())),
         other => panic!("{other:?}"),
     }
     std::fs::remove_file(&path).unwrap();
@@ -214,9 +214,9 @@ fn a_recorder_that_dies_is_told_from_one_that_is_not_there() {
     drop(client);
     let (area, told, status) = waiting.join().unwrap();
     assert_eq!((area, told), (65536, welcome(VERSION)));
-    assert!(matches!(status, Err(LinkError::Gone { during: "status", .. })), "{status:?}");
+    assert!(matches!(status, Err(ProtocolError::Gone { during: "status", .. })), "{status:?}");
     drop(listener);
-    assert!(matches!(Connection::connect(&path), Err(LinkError::NoRecorder { .. })));
+    assert!(matches!(Connection::connect(&path), Err(ProtocolError::NoRecorder { .. })));
 }
 
 // Where many read it is long until it is one's turn: a recorder that says how it does is waited for.

@@ -18,7 +18,7 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
-use holdfast_protocol::LinkError;
+use holdfast_reader::ReaderError;
 use holdfast_reader::{PlannedSlot, RingReader, SlotError};
 use std::fmt;
 use std::ops::ControlFlow;
@@ -299,7 +299,7 @@ impl ScanWorker {
         reader: &mut RingReader,
         place: usize,
         slot: &PlannedSlot,
-    ) -> std::result::Result<bool, LinkError> {
+    ) -> std::result::Result<bool, ReaderError> {
         let ScanWork { queue, spec, .. } = &*self.work;
         let Some(mut view) = reader.foresee(slot) else {
             // Of what is open its recorder may tell enough.
@@ -355,7 +355,7 @@ impl ScanWorker {
     }
 
     fn search(&mut self, counters: &mut ScanCounters, give: &mut BatchSink<'_>) -> Result<()> {
-        let external = |error: LinkError| DataFusionError::External(Box::new(error));
+        let external = |error: ReaderError| DataFusionError::External(Box::new(error));
         let mut pooled = self.work.readers.take().map_err(external)?;
         let reader = &mut pooled.reader;
         let queue = &self.work.queue;

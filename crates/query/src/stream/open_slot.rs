@@ -6,8 +6,8 @@ use super::scan_spec::ScanSpec;
 use crate::columns::{Column, CommonColumn};
 use crate::predicate::{ColumnStatistics, PruningStatistics, SearchedValues};
 use holdfast_format::{Cell, OpenOutline};
-use holdfast_protocol::LinkError;
 use holdfast_protocol::wire::MAX_VALUES;
+use holdfast_reader::ReaderError;
 use holdfast_reader::{PlannedSlot, RingReader};
 use std::cell::RefCell;
 
@@ -16,7 +16,7 @@ pub(super) fn may_hold(
     reader: &mut RingReader,
     spec: &ScanSpec,
     slot: &PlannedSlot,
-) -> Result<bool, LinkError> {
+) -> Result<bool, ReaderError> {
     if slot.slot.is_some() || !reader.is_live() {
         return Ok(true);
     }
@@ -33,7 +33,7 @@ struct OpenSlotStatistics<'a> {
     slot: &'a PlannedSlot,
     reader: RefCell<&'a mut RingReader>,
     /// Why nothing is told any more.
-    diagnostics: RefCell<Option<LinkError>>,
+    diagnostics: RefCell<Option<ReaderError>>,
 }
 
 impl OpenSlotStatistics<'_> {

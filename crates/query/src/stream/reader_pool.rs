@@ -1,14 +1,14 @@
 //! Pool of ring readers. Opening a ring without a recorder replays its journal, so that a reader passes
 //! from one step of a query to the next.
 
-use holdfast_protocol::LinkError;
+use holdfast_reader::ReaderError;
 use holdfast_reader::RingReader;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Opens a way to the ring.
-pub type OpenRing = Arc<dyn Fn() -> Result<RingReader, LinkError> + Send + Sync>;
+pub type OpenRing = Arc<dyn Fn() -> Result<RingReader, ReaderError> + Send + Sync>;
 
 /// What a way knows of a ring without a recorder is from when it was opened: one that is older is not handed on.
 const YOUNG: Duration = Duration::from_millis(500);
@@ -54,7 +54,7 @@ impl ReaderPool {
     }
 
     /// One that was given back a moment ago, or a new one.
-    pub(crate) fn take(&self) -> Result<Way, LinkError> {
+    pub(crate) fn take(&self) -> Result<Way, ReaderError> {
         if let Some(pooled) = self.spare().pop() {
             return Ok(pooled);
         }

@@ -13,7 +13,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::LogicalPlan;
 use holdfast_base::{Ordinal, StreamId};
-use holdfast_protocol::LinkError;
+use holdfast_reader::ReaderError;
 use std::any::Any;
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -27,7 +27,7 @@ impl ScanCutoff {
     /// Now, for a question that looks at streams more than once.
     pub(crate) async fn of(scans: &StreamScans) -> Result<Option<Self>> {
         let StreamScans { readers: Some(readers), count: 2.. } = scans.clone() else { return Ok(None) };
-        let external = |error: LinkError| DataFusionError::External(Box::new(error));
+        let external = |error: ReaderError| DataFusionError::External(Box::new(error));
         let streams = tokio::task::spawn_blocking(move || {
             let mut pooled = readers.take()?;
             let streams = pooled.reader.streams()?;

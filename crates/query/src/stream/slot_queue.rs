@@ -3,9 +3,10 @@
 //! exclude takes no pin.
 
 use holdfast_base::Sequence;
+use holdfast_protocol::Pins;
 use holdfast_protocol::wire::MAX_PINS;
-use holdfast_protocol::{LinkError, Pins};
 use holdfast_reader::PlannedSlot;
+use holdfast_reader::ReaderError;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -52,7 +53,10 @@ impl SlotQueue {
     }
 
     /// Opens pins, where that is still to be done.
-    pub(super) fn open_pins(&self, open: impl FnOnce() -> Result<Pins, LinkError>) -> Result<(), LinkError> {
+    pub(super) fn open_pins(
+        &self,
+        open: impl FnOnce() -> Result<Pins, ReaderError>,
+    ) -> Result<(), ReaderError> {
         let mut state = self.state();
         if std::mem::take(&mut state.lacks_pins) {
             state.pins = open()?;

@@ -18,8 +18,9 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use holdfast_attributes::Schema;
 use holdfast_base::{StreamId, Timestamp};
+use holdfast_protocol::Pins;
 use holdfast_protocol::server::MAX_CLIENTS;
-use holdfast_protocol::{LinkError, Pins};
+use holdfast_reader::ReaderError;
 use holdfast_reader::{Plan, Selection};
 use holdfast_ring::{Range, StreamStatus};
 use std::fmt;
@@ -152,7 +153,7 @@ impl TableProvider for StreamTable {
             readers.give(pooled);
             Ok((SlotQueue::new(slots, Pins::default()), report, usize::MAX, payload))
         });
-        let external = |error: LinkError| DataFusionError::External(Box::new(error));
+        let external = |error: ReaderError| DataFusionError::External(Box::new(error));
         let (slots, report, most, payload) =
             planned.await.map_err(|error| DataFusionError::External(Box::new(error)))?.map_err(external)?;
         let (readers, diagnostics) = (self.readers.clone(), Arc::clone(&self.diagnostics));

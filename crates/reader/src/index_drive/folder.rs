@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// The file that whoever writes here has locked.
 const OWNER: &str = "owner";
 
-/// The ring's folder.
+/// The folder of one ring's copies.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
     path: PathBuf,

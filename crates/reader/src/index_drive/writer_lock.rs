@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// This process's right to write copies of a ring's index, until it is dropped.
 #[derive(Debug)]
 pub struct WriterLock {
-    /// It is locked.
+    /// The file that carries the lock.
     pub(super) file: File,
     /// Where the file system of a folder is mounted.
     pub(super) mount: Option<PathBuf>,

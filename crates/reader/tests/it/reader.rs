@@ -5,8 +5,9 @@
 use holdfast_base::{Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_format::{Cause, Gap};
 use holdfast_media::MemoryDisk;
-use holdfast_protocol::LinkError;
+use holdfast_protocol::ProtocolError;
 use holdfast_protocol::wire::Purpose;
+use holdfast_reader::ReaderError;
 use holdfast_reader::{Missing, RingReader, Selection};
 use holdfast_ring::Range;
 use holdfast_sim::fixture::{Behaviour, FakeRecorder, OwnedItem, TestRing, bytes, follow, read};
@@ -463,10 +464,16 @@ fn a_recorder_of_another_version_is_refused() {
     let recorder =
         FakeRecorder::start(mixed(64 << 10, 200, 3), Behaviour { version: Some(9), ..Behaviour::default() });
     let error = RingReader::connect(recorder.socket()).unwrap_err();
-    assert!(matches!(error, LinkError::Version { theirs: 9, .. }), "{error}");
-    assert!(matches!(RingReader::connect(&recorder.socket().join("x")), Err(LinkError::Socket { .. })));
+    assert!(matches!(error, ReaderError::Protocol(ProtocolError::Version { theirs: 9, .. })), "{error}");
+    assert!(matches!(
+        RingReader::connect(&recorder.socket().join("x")),
+        Err(ReaderError::Protocol(ProtocolError::Socket { .. }))
+    ));
     let nobody = recorder.socket().with_file_name("nobody.sock");
-    assert!(matches!(RingReader::connect(&nobody), Err(LinkError::NoRecorder { .. })));
+    assert!(matches!(
+        RingReader::connect(&nobody),
+        Err(ReaderError::Protocol(ProtocolError::NoRecorder { .. }))
+    ));
 }
 
 /// Whatever is damaged: what is given is what was recorded, and what is missing is told of.

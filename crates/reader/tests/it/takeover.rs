@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use holdfast_protocol::client::Connection;
-use holdfast_protocol::{LinkError, RingLocation, socket_path};
+use holdfast_protocol::{ProtocolError, RingLocation, socket_path};
+use holdfast_reader::ReaderError;
 use holdfast_reader::{RingReader, Selection};
 use holdfast_sim::fixture::{Behaviour, FakeRecorder, OwnedItem, TestRing, bytes};
 use std::ops::ControlFlow;
@@ -119,8 +120,11 @@ fn a_read_goes_on_through_a_recorder_that_starts() {
         RingLocation::read(&copy).unwrap().file,
     );
     let said = refused.unwrap_err().to_string();
-    assert!(said.contains("a recorder runs on another copy of this ring, memory"), "{said}");
+    assert!(
+        said.contains("it records to another copy of this ring; give the path of that copy, memory"),
+        "{said}"
+    );
     drop(recorder);
-    assert!(matches!(reader.status(), Err(LinkError::Gone { .. })));
+    assert!(matches!(reader.status(), Err(ReaderError::Protocol(ProtocolError::Gone { .. }))));
     assert!(!RingReader::open(&lane).unwrap().is_live());
 }

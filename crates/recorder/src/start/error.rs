@@ -5,7 +5,7 @@ use holdfast_base::{ByteSize, typed};
 use holdfast_format::FormatError;
 use holdfast_ingest::{SourceError, SourceSpec};
 use holdfast_media::{CreateError as FileError, OpenError, PoolError};
-use holdfast_protocol::LinkError;
+use holdfast_protocol::ProtocolError;
 use holdfast_ring::{CreateError, RecoverError, Refusal, Refused};
 use std::io;
 use std::path::PathBuf;
@@ -162,7 +162,7 @@ pub enum StartError {
     Pool(#[from] PoolError),
     /// The socket cannot be made.
     #[error(transparent)]
-    Socket(#[from] LinkError),
+    Socket(#[from] ProtocolError),
     /// A thread cannot be started.
     #[error("cannot start the thread of {what}: {cause}")]
     Thread {

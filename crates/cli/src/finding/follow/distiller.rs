@@ -8,7 +8,7 @@ use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Age, HoldId, Sequence, Timestamp};
 use holdfast_client::json;
 use holdfast_client::orders;
-use holdfast_client::session::{self, link};
+use holdfast_client::session::{self, ring_failure};
 use holdfast_client::sql::Sql;
 use holdfast_query::stream::SkippedData;
 use holdfast_ring::{DistilRequest, HoldStatus, Order, Original, Outcome, Refusal, SlotStatus, StreamStatus};
@@ -115,13 +115,13 @@ impl Distiller {
         tell: &dyn Fn(Distilled),
     ) -> Result<ControlFlow<Failure, Passed>> {
         let mut reader = session::open(&self.path)?;
-        let open = reader.status().map_err(|error| link(&error))?.ring;
+        let open = reader.status().map_err(|error| ring_failure(&error))?.ring;
         let (slot_bytes, open) = (open.slot_bytes.0, Age(open.sequence.0));
-        let holds = reader.holds().map_err(|error| link(&error))?;
-        reader.learn_times().map_err(|error| link(&error))?;
-        let slots = reader.slots().map_err(|error| link(&error))?;
+        let holds = reader.holds().map_err(|error| ring_failure(&error))?;
+        reader.learn_times().map_err(|error| ring_failure(&error))?;
+        let slots = reader.slots().map_err(|error| ring_failure(&error))?;
         // Others may have found something in streams that are new.
-        self.learn(reader.streams().map_err(|error| link(&error))?)?;
+        self.learn(reader.streams().map_err(|error| ring_failure(&error))?)?;
         drop(reader);
         let Some(mine) = holds.iter().find(|hold| hold.id == self.id) else {
             // Whoever asks for more of it is told.
@@ -288,7 +288,7 @@ impl Distiller {
         };
         if originals == 0 {
             // Where others have come to keep some of them meanwhile it was not all that was asked for.
-            let later = session::open(&self.path)?.holds().map_err(|error| link(&error))?;
+            let later = session::open(&self.path)?.holds().map_err(|error| ring_failure(&error))?;
             let is_same = |slot: &SlotStatus| {
                 holder_ids(&later, slot.sequence) == holder_ids(there.holds, slot.sequence)
             };

@@ -5,8 +5,8 @@ use crate::out::notices;
 use holdfast_base::HoldId;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_client::orders;
-use holdfast_client::session::link;
-use holdfast_protocol::LinkError;
+use holdfast_client::session::protocol_failure;
+use holdfast_protocol::ProtocolError;
 use holdfast_protocol::client::{Connection, ORDER_TIME};
 use holdfast_ring::{ExtendRequest, Order, Outcome};
 use std::path::Path;
@@ -123,7 +123,7 @@ impl<'a> Giving<'a> {
         }
     }
 
-    fn heard(&mut self, within: Duration) -> std::result::Result<Option<Outcome>, LinkError> {
+    fn heard(&mut self, within: Duration) -> std::result::Result<Option<Outcome>, ProtocolError> {
         let (Some(recorder), Some(asked)) = (&mut self.recorder, &mut self.asked) else { return Ok(None) };
         if let Some(outcome) = recorder.outcome_within(asked.request, within)? {
             self.asked = None;
@@ -133,7 +133,7 @@ impl<'a> Giving<'a> {
         }
         if asked.since.elapsed() >= ORDER_TIME {
             let (path, seconds) = (recorder.path().to_owned(), ORDER_TIME.as_secs());
-            return Err(LinkError::Timeout { path, during: "order", seconds });
+            return Err(ProtocolError::Timeout { path, during: "order", seconds });
         }
         if asked.looked.elapsed() >= LOOK {
             orders::say_why(self.path, &recorder.status()?, &mut asked.said, &notices());
@@ -143,9 +143,9 @@ impl<'a> Giving<'a> {
     }
 
     /// Nothing more is heard of this one.
-    fn left(&mut self, error: &LinkError) -> Failure {
+    fn left(&mut self, error: &ProtocolError) -> Failure {
         self.lost |= !self.is_sure();
         (self.recorder, self.owes, self.asked) = (None, false, None);
-        link(error)
+        protocol_failure(error)
     }
 }

@@ -75,7 +75,7 @@ fn as_many_clients_as_there_is_room_for_are_answered_and_the_rest_is_told() {
     let mut all: Vec<Connection> = (0..MAX_CLIENTS).map(|_| recorder.connect()).collect();
     for _ in 0..100 {
         let refused = Connection::connect(&recorder.socket).unwrap_err().to_string();
-        assert!(refused.contains("clients are connected already"), "{refused}");
+        assert!(refused.contains("clients are connected and all are busy"), "{refused}");
     }
     let mut stdin = recorder.stdin().unwrap();
     stdin.write_all(&lines(100_000)).unwrap();

@@ -3,7 +3,7 @@
 use crate::process::common::{Contents, TestFolder, hold, hold_of, reader};
 use holdfast_base::{ByteSize, Ordinal, Sequence, Timestamp};
 use holdfast_format::ConditionHold;
-use holdfast_protocol::LinkError;
+use holdfast_protocol::ProtocolError;
 use holdfast_protocol::client::Connection;
 use holdfast_protocol::wire::{Purpose, Reply, Request, SourceState};
 use holdfast_ring::{ExtendRequest, HoldRequest, Order, Outcome, PurgeRequest, Range, Refusal};
@@ -255,7 +255,7 @@ fn clients_that_misbehave_lose_their_connection_and_nothing_else() {
     for (sequence, offset, len) in [(1, 1, 4096), (1, 0, 0), (1, 0, 1 << 30), (1, !4095, 4096), (1, 0, 100)] {
         let request = Request::Read { sequence: Sequence(sequence), offset, len, purpose: Purpose::Search };
         let refused = connection.call(&request);
-        assert!(matches!(refused, Err(LinkError::Refused { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(ProtocolError::Refused { .. })), "{refused:?}");
     }
     let request = Request::Read { sequence: Sequence(99_999), offset: 0, len: 4096, purpose: Purpose::Scrub };
     assert_eq!(connection.call(&request).unwrap(), Reply::Expired);

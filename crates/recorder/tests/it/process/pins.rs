@@ -3,7 +3,7 @@
 
 use crate::process::common::{Contents, Recorder, Running, TestFolder, hold_of};
 use holdfast_base::{Sequence, Timestamp};
-use holdfast_protocol::LinkError;
+use holdfast_protocol::ProtocolError;
 use holdfast_protocol::client::Connection;
 use holdfast_protocol::wire::{FrameHead, HEAD_BYTES, MAX_FRAME, MAX_PINS, Reply, Request, VERSION};
 use holdfast_ring::{HoldRequest, Order, Outcome, SlotLook, SlotStatus};
@@ -144,7 +144,7 @@ fn a_client_that_pins_everything_costs_capture_nothing() {
     let mut greedy = run.recorder.connect();
     let too_many = greedy.pin(vec![Sequence(1); MAX_PINS + 1]);
     assert!(
-        matches!(&too_many, Err(LinkError::Refused { text, .. }) if text.contains("1024")),
+        matches!(&too_many, Err(ProtocolError::Refused { text, .. }) if text.contains("1024")),
         "{too_many:?}"
     );
     let all = data(&mut greedy);
