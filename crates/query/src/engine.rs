@@ -1,8 +1,9 @@
 //! SQL engine over one ring: a table per stream, and the tables `streams`, `slots`, `holds` and `gaps`.
 
 use crate::evaluation_failures::EvaluationFailures;
+use crate::ring_source::{LinkTypes, OpenRing, ReaderPool, RingSource};
 use crate::session::{CATALOG, Limits, RING, Tables, session};
-use crate::stream::{LinkTypes, OpenRing, ReaderPool, ScanDiagnostics, StreamTable};
+use crate::stream::{ScanDiagnostics, StreamSource, StreamTable};
 use crate::tables::{LazyTable, gaps, holds, slots, streams};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::error::ArrowError;
@@ -15,6 +16,7 @@ use holdfast_format::StreamKind;
 use holdfast_reader::ReaderError;
 use holdfast_reader::{Item, Loss, LossMerger, RingReader, Selection};
 use holdfast_ring::StreamStatus;
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -68,7 +70,7 @@ pub fn engine(
     let mut pooled = readers.take()?;
     let reader = &mut pooled.reader;
     let diagnostics = Arc::new(ScanDiagnostics::default());
-    let mut of_streams: Tables = Vec::new();
+    let (mut schemas, mut all_links) = (Vec::new(), HashMap::new());
     let known = reader.streams()?;
     for stream in &known {
         let text = reader.schema(stream.id)?;
@@ -81,11 +83,17 @@ pub fn engine(
                 links.extend(preamble.map(|preamble| (version, link_types(&preamble))));
             }
         }
-        let (readers, diagnostics) = (readers.clone(), Arc::clone(&diagnostics));
-        let table = StreamTable::new(&stream.name, stream.id, schema, links, readers, diagnostics);
-        of_streams.push((stream.name.clone(), Arc::new(table) as Arc<dyn TableProvider>));
+        schemas.push(schema);
+        all_links.insert(stream.id, links);
     }
     readers.give(pooled);
+    let source = RingSource::new(readers.clone(), all_links, Arc::clone(&diagnostics));
+    let source: Arc<dyn StreamSource> = Arc::new(source);
+    let table = |(stream, schema): (&StreamStatus, Schema)| {
+        let table = StreamTable::new(&stream.name, stream.id, schema, Arc::clone(&source));
+        (stream.name.clone(), Arc::new(table) as Arc<dyn TableProvider>)
+    };
+    let of_streams: Tables = known.iter().zip(schemas).map(table).collect();
     let context = session(
         limits,
         own_tables(readers.ring(), &diagnostics).map_err(DataFusionError::from)?,

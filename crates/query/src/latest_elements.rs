@@ -4,10 +4,9 @@
 use crate::answer::asks;
 use crate::columns::CommonColumn;
 use crate::hits::origin;
-use crate::stream::{ScanDiagnostics, StreamTable, takes_payload};
+use crate::stream::{ScanDiagnostics, StreamEnds, StreamSource, StreamSurvey, StreamTable, takes_payload};
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
-use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::dataframe::DataFrame;
@@ -19,32 +18,27 @@ use datafusion::logical_expr::{
     Analyze, Expr, FetchType, Filter, LogicalPlan, LogicalPlanBuilder, SkipType, TableScan, lit,
 };
 use holdfast_base::{Ordinal, StreamId, Timestamp};
-use holdfast_reader::ReaderError;
-use holdfast_reader::{Plan, PlannedSlot, RingReader, Selection};
-use holdfast_ring::Range;
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Fewer slots are looked at as fast as it is asked where to look.
-const FEW: usize = 16;
-/// How far back it is looked first, and how much farther each time: all of these together are little beside the last.
+/// First span to search, and the factor by which it grows: all searches together cost little beside the last.
 const SECOND: Duration = Duration::from_secs(1);
 const FARTHER: u32 = 16;
-/// Of all there is one part in so many at most: to look at more takes as long as to look at all.
+/// At most one part in so many of all segments is searched: beyond that a scan of all takes as long.
 const LITTLE: i64 = 2;
-/// How often, before all is looked at.
+/// Maximum number of searches before all segments are scanned.
 const TIMES: u32 = 5;
 
-/// What a question wants of a stream that is last.
+/// Query for the latest elements of a stream.
 struct LatestQuery {
     stream: StreamId,
-    table: Arc<dyn TableProvider>,
-    /// By arrival or by ordinal.
+    source: Arc<dyn StreamSource>,
+    /// Order of the query: by arrival or by ordinal.
     by: CommonColumn,
-    /// So many rows.
+    /// Number of rows in the result.
     rows: usize,
-    /// The same with those that are passed over before them.
+    /// Number of rows, with those that `offset` skips.
     with_skipped: usize,
 }
 
@@ -75,7 +69,7 @@ impl LatestQuery {
         let (scan, name) = origin(&sort.input, place)?;
         let by =
             [CommonColumn::Time, CommonColumn::Ordinal].into_iter().find(|fixed| fixed.name() == name)?;
-        // Each row below stands for itself, whoever asks, and no condition takes payloads, which would be read for each look.
+        // Each row below is independent of others, and no condition needs payloads, which each search would read.
         let is_other = |node: &LogicalPlan| {
             let chooses = matches!(node, LogicalPlan::Limit(_) | LogicalPlan::Sort(_));
             let is_other = |expr: &Expr| asks(expr) || expr.is_volatile();
@@ -86,16 +80,14 @@ impl LatestQuery {
             return None;
         }
         let table = source_as_provider(&scan.source).ok()?;
-        let stream = (table.as_ref() as &dyn Any).downcast_ref::<StreamTable>()?.stream();
-        Some(Self { stream, table, by, rows, with_skipped: rows.saturating_add(skipped) })
+        let table = (table.as_ref() as &dyn Any).downcast_ref::<StreamTable>()?;
+        let (stream, source) = (table.stream(), Arc::clone(table.source()));
+        Some(Self { stream, source, by, rows, with_skipped: rows.saturating_add(skipped) })
     }
 
-    /// From where on it is looked, one after the other; nothing where there is little to look at.
+    /// Returns the bounds from which on to search, one after the other; none if there are few segments.
     async fn since(&self) -> Result<Vec<ScalarValue>> {
-        let stream = self.stream;
-        let Some(Some(StreamExtent { newest, oldest, next })) =
-            self.read(move |reader| StreamExtent::read(reader, stream)).await?
-        else {
+        let Some(StreamEnds { oldest, newest, next }) = self.survey(Ordinal(0)).await?.ends else {
             return Ok(Vec::new());
         };
         let farther = (0..TIMES).map(|time| FARTHER.pow(time));
@@ -113,76 +105,21 @@ impl LatestQuery {
         Ok(since.map(|since| ScalarValue::UInt64(Some(since))).collect())
     }
 
-    /// Whether little has ordinals from there on; of times that is known.
+    /// Returns true if few segments have elements from a bound on; [`Self::since`] checks this for times.
     async fn is_little(&self, since: &ScalarValue) -> Result<bool> {
         let ScalarValue::UInt64(Some(since)) = *since else { return Ok(true) };
-        let range = Range { ordinals: Some((Ordinal(since), Ordinal(u64::MAX))), ..Range::ALL };
-        let selection = Selection { streams: vec![self.stream], range };
-        let is_little = move |reader: &mut RingReader| {
-            let Plan { slots, of, .. } = reader.plan(&selection)?;
-            Ok(slots.len() * LITTLE as usize <= of)
-        };
-        Ok(self.read(is_little).await? == Some(true))
+        let StreamSurvey { segments, all, .. } = self.survey(Ordinal(since)).await?;
+        Ok(segments * LITTLE as usize <= all)
     }
 
-    /// What is read of the ring.
-    async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&mut RingReader) -> Result<T, ReaderError> + Send + 'static,
-    ) -> Result<Option<T>> {
-        let table = Arc::clone(&self.table);
-        let read = tokio::task::spawn_blocking(move || {
-            let Some(table) = (table.as_ref() as &dyn Any).downcast_ref::<StreamTable>() else {
-                return Ok(None);
-            };
-            let mut pooled = table.readers().take()?;
-            let read = read(&mut pooled.reader);
-            table.readers().give(pooled);
-            read.map(Some)
-        });
-        let external = |error: ReaderError| DataFusionError::External(Box::new(error));
-        read.await.map_err(|error| DataFusionError::External(Box::new(error)))?.map_err(external)
+    async fn survey(&self, from: Ordinal) -> Result<StreamSurvey> {
+        let (source, stream) = (Arc::clone(&self.source), self.stream);
+        let survey = tokio::task::spawn_blocking(move || source.survey(stream, from));
+        survey.await.map_err(|error| DataFusionError::External(Box::new(error)))?
     }
 }
 
-/// Where a stream ends.
-struct StreamExtent {
-    newest: Timestamp,
-    oldest: Timestamp,
-    /// Where slots can be passed over by their ordinals without a read.
-    next: Option<Ordinal>,
-}
-
-impl StreamExtent {
-    /// Nothing of a stream that has few slots.
-    fn read(reader: &mut RingReader, stream: StreamId) -> Result<Option<Self>, ReaderError> {
-        let slots = reader.plan(&Selection { streams: vec![stream], range: Range::ALL })?.slots;
-        let Some(youngest) = slots.iter().max_by_key(|slot| slot.age).filter(|_| slots.len() > FEW) else {
-            return Ok(None);
-        };
-        // What is still open is younger: there is no end to what is looked at.
-        let known = || slots.iter().filter_map(|slot| slot.first.zip(slot.last));
-        let ends = known().map(|(first, _)| first).min().zip(known().map(|(_, last)| last).max());
-        if reader.is_live() {
-            let streams = reader.streams()?;
-            let next = streams.iter().find(|status| status.id == stream);
-            let next = next.map(|status| status.counters.next_ordinal);
-            return Ok(ends.map(|(oldest, newest)| Self { newest, oldest, next }));
-        }
-        let first = slots.iter().min_by_key(|slot| slot.age).and_then(|slot| arrivals(reader, slot));
-        let ends = first.zip(arrivals(reader, youngest));
-        Ok(ends.map(|((oldest, _), (_, newest))| Self { newest, oldest, next: None }))
-    }
-}
-
-/// When what is in a slot arrived. Whoever finds out what is the matter with it tells it.
-fn arrivals(reader: &mut RingReader, slot: &PlannedSlot) -> Option<(Timestamp, Timestamp)> {
-    let view = reader.look_into(slot).ok()?;
-    let all = || view.summary().entries.iter().filter_map(|entry| entry.arrivals);
-    all().map(|(first, _)| first).min().zip(all().map(|(_, last)| last).max())
-}
-
-/// A question as it is asked where it is about the last elements: of what is youngest, where that has as many. Others stay as they are.
+/// Narrows a query for the latest elements to young ones, if these are enough. Other queries stay as they are.
 pub(crate) async fn latest(
     state: &SessionState,
     diagnostics: &Arc<ScanDiagnostics>,

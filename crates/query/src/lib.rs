@@ -1,7 +1,7 @@
 //! SQL over rings: tables of elements, pruned by bounds and filters, read by index columns, with payloads
 //! only of hits.
 //!
-//! Does not belong here: extraction of attributes (`attributes`), access to slots (`link`), messages of
+//! Does not belong here: extraction of attributes (`attributes`), access to slots (`reader`), messages of
 //! commands (`cli`). The engine is `DataFusion`, set up for one query at a time.
 #![forbid(unsafe_code)]
 
@@ -24,6 +24,7 @@ mod nearest;
 pub mod output;
 pub mod predicate;
 mod retry_smaller;
+pub mod ring_source;
 mod session;
 pub mod stream;
 mod streaming_filter;

@@ -125,7 +125,7 @@ impl ExecutionPlan for GroupExec {
             metrics: BaselineMetrics::new(&self.metrics, partition),
         };
         if let Some(search) = search(&self.input) {
-            return Ok(search.folded(partition, Arc::clone(&self.schema), Box::new(groups)));
+            return search.folded(partition, Arc::clone(&self.schema), Box::new(groups));
         }
         let input = self.input.execute(partition, context)?;
         let batches = futures::stream::try_unfold(

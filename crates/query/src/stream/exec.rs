@@ -1,76 +1,69 @@
 //! Physical operator of a stream scan: threads that search slots, each with its own reader.
 
-use super::open_slot;
+use super::chunk_scan::{BatchSink, scan_chunk};
 use super::pruning_report::PruningReport;
-use super::read_plan;
-use super::reader_pool::ReaderPool;
-use super::scan_cutoff::StreamCutoff;
-use super::scan_diagnostics::ScanDiagnostics;
 use super::scan_spec::ScanSpec;
-use super::slot_queue::SlotQueue;
-use super::slot_scan::{RecordedState, ScanCounters, ScanStop, SlotScan};
+use super::source::{Chunk, ScanCounters, SegmentScan};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::common::exec_err;
+use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
-use holdfast_reader::ReaderError;
-use holdfast_reader::{PlannedSlot, RingReader, SlotError};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::mpsc::Sender;
 
-/// Batches that may wait for whoever takes them: many, so that threads change seldom; few where texts or payloads may make them
-/// large.
+/// Batches that may wait for the consumer: many, so that threads switch seldom; few if texts or payloads may be large.
 const WAITING: usize = 16;
 const WAITING_LARGE: usize = 2;
 
-/// What the threads of a search do with what they find, each by itself, instead of giving it away: no other thread has to be waited for,
-/// and what was found is still in the processor's own memory.
+/// Consumer of found elements within a thread of the scan. No other thread waits for them, and they are still in the
+/// processor's cache.
 pub(crate) trait BatchFold: Send {
-    /// Takes what was found.
+    /// Takes a batch of found elements.
     fn take(&mut self, found: &RecordBatch) -> Result<()>;
 
-    /// No more is found.
+    /// Ends the input.
     fn end(&mut self) -> Result<()>;
 
-    /// What is to be given away for it, until there is no more.
+    /// Returns the next batch of output; `None` if there is none yet.
     fn give(&mut self) -> Option<RecordBatch>;
 }
 
-/// A search over slots, shared by the threads that carry it out.
+/// Scan of a stream, shared by its threads.
 pub(super) struct ScanWork {
-    pub(super) readers: ReaderPool,
     pub(super) spec: ScanSpec,
-    /// Where nothing is to be found that came after a moment.
-    pub(super) cutoff: Option<StreamCutoff>,
-    pub(super) queue: SlotQueue,
+    /// Segments to scan; `None` if no element can match.
+    pub(super) scan: Option<Box<dyn SegmentScan>>,
     pub(super) report: PruningReport,
-    pub(super) diagnostics: Arc<ScanDiagnostics>,
-    /// What an element's payload has in bytes on the average, where it is wanted.
+    /// Average payload bytes of an element, if payloads are wanted.
     pub(super) payload: u64,
 }
 
+/// Physical operator of a stream scan.
 pub(crate) struct StreamExec {
     name: String,
     work: Arc<ScanWork>,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
-    /// How many elements are still wanted.
+    /// Number of elements that are still wanted.
     wanted: Arc<AtomicUsize>,
+    /// Partitions that have been executed. Segments are handed out once, so that a second execution would miss them.
+    executed: Vec<AtomicBool>,
 }
 
 impl StreamExec {
     pub(super) fn new(name: &str, work: ScanWork, threads: usize) -> Result<Self> {
         let schema = Arc::new(work.spec.columns.arrow().project(&work.spec.projection)?);
-        let threads = threads.min(work.queue.slots().len()).max(1);
+        let threads = threads.max(1);
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&schema)),
             Partitioning::UnknownPartitioning(threads),
@@ -84,21 +77,22 @@ impl StreamExec {
             metrics: ExecutionPlanMetricsSet::new(),
             wanted: Arc::new(AtomicUsize::new(work.spec.limit.unwrap_or(usize::MAX))),
             work: Arc::new(work),
+            executed: (0..threads).map(|_| AtomicBool::new(false)).collect(),
         })
     }
 
-    /// What an element's payload has in bytes on the average, where it is wanted.
+    /// Returns the average payload bytes of an element, if payloads are wanted; else 0.
     pub(crate) fn payload(&self) -> u64 {
         self.work.payload
     }
 
-    /// The same as `execute`, with what `fold` makes of it, which has such a schema.
+    /// Executes a partition whose elements `fold` turns into batches with this schema.
     pub(crate) fn folded(
         &self,
         partition: usize,
         schema: SchemaRef,
         mut fold: Box<dyn BatchFold>,
-    ) -> SendableRecordBatchStream {
+    ) -> Result<SendableRecordBatchStream> {
         let stream = RecordBatchReceiverStreamBuilder::new(schema, WAITING_LARGE);
         self.spawn(partition, stream, move |to, found| {
             match found {
@@ -115,7 +109,7 @@ impl StreamExec {
         })
     }
 
-    /// Starts a thread of the search. `give` takes what is found, and at last nothing; it breaks off where nobody wants more.
+    /// Starts a thread of the scan. `give` takes each batch, and `None` at the end; it breaks off if no more is wanted.
     fn spawn(
         &self,
         partition: usize,
@@ -123,13 +117,16 @@ impl StreamExec {
         mut give: impl FnMut(&Sender<Result<RecordBatch>>, Option<RecordBatch>) -> Result<ControlFlow<()>>
         + Send
         + 'static,
-    ) -> SendableRecordBatchStream {
+    ) -> Result<SendableRecordBatchStream> {
+        if self.executed.get(partition).is_none_or(|executed| executed.swap(true, Ordering::Relaxed)) {
+            return exec_err!("cannot scan stream `{}`: its plan was executed twice", self.name);
+        }
         let rows = MetricBuilder::new(&self.metrics).output_rows(partition);
         let count = |name| MetricBuilder::new(&self.metrics).counter(name, partition);
         let counts =
             ["slots_pruned", "slots_pruned_unread", "slots_searched", "bytes_read", "bytes_read_index"]
                 .map(count);
-        let mut worker = ScanWorker {
+        let worker = ScanWorker {
             work: Arc::clone(&self.work),
             schema: Arc::clone(&self.schema),
             wanted: Arc::clone(&self.wanted),
@@ -138,10 +135,10 @@ impl StreamExec {
         };
         stream.spawn_blocking(move || {
             let (mut counters, mut counted) = (ScanCounters::default(), [0; 5]);
-            // Counted before what was found is given: whoever has enough then asks how it was come by.
+            // Counted before a batch is given: its consumer may have enough, and read the metrics.
             let mut count = |counters: &ScanCounters, found: usize| {
                 rows.add(found);
-                let ScanCounters { pruned, unread, searched, bytes, copied, .. } = *counters;
+                let ScanCounters { pruned, unread, searched, bytes, copied } = *counters;
                 for ((count, so_far), amount) in
                     counts.iter().zip(&mut counted).zip([pruned, unread, searched, bytes, copied])
                 {
@@ -149,22 +146,20 @@ impl StreamExec {
                     *so_far = amount.max(*so_far);
                 }
             };
-            let to = worker.to.clone();
             let mut failed = Ok(());
             let mut sink = |batch: RecordBatch, counters: &ScanCounters| {
                 count(counters, batch.num_rows());
-                give(&to, Some(batch)).unwrap_or_else(|error| {
+                give(&worker.to, Some(batch)).unwrap_or_else(|error| {
                     failed = Err(error);
                     ControlFlow::Break(())
                 })
             };
             let ended = worker.run(&mut counters, &mut sink);
-            worker.work.diagnostics.partial(counters.partial);
             count(&counters, 0);
             ended.and(failed)?;
-            give(&to, None).map(|_| ())
+            give(&worker.to, None).map(|_| ())
         });
-        stream.build()
+        Ok(stream.build())
     }
 }
 
@@ -223,16 +218,9 @@ impl ExecutionPlan for StreamExec {
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        let ScanWork { readers, spec, cutoff, queue, report, diagnostics, payload } = &*self.work;
-        let work = ScanWork {
-            readers: readers.clone(),
-            spec: spec.clone(),
-            cutoff: cutoff.clone(),
-            queue: queue.again(),
-            report: *report,
-            diagnostics: Arc::clone(diagnostics),
-            payload: *payload,
-        };
+        let ScanWork { spec, scan, report, payload } = &*self.work;
+        let scan = scan.as_ref().map(|scan| scan.again());
+        let work = ScanWork { spec: spec.clone(), scan, report: *report, payload: *payload };
         Ok(Arc::new(Self::new(&self.name, work, self.properties.partitioning.partition_count())?))
     }
 
@@ -241,10 +229,10 @@ impl ExecutionPlan for StreamExec {
             |field: &Arc<Field>| matches!(field.data_type(), DataType::Utf8View | DataType::BinaryView);
         let waiting = if self.schema.fields().iter().any(is_large) { WAITING_LARGE } else { WAITING };
         let stream = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), waiting);
-        Ok(self.spawn(partition, stream, |to, found| {
+        self.spawn(partition, stream, |to, found| {
             let gone = found.is_some_and(|found| to.blocking_send(Ok(found)).is_err());
             Ok(if gone { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-        }))
+        })
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -252,184 +240,43 @@ impl ExecutionPlan for StreamExec {
     }
 }
 
-/// A slot whose turn it is, or is next.
-struct QueuedSlot<'a> {
-    place: usize,
-    planned: &'a PlannedSlot,
-    /// Whether it takes a read, where somebody has looked.
-    reads: Option<bool>,
-}
-
-impl<'a> QueuedSlot<'a> {
-    fn new((place, planned): (usize, &'a PlannedSlot)) -> Self {
-        Self { place, planned, reads: None }
-    }
-}
-
-/// Takes what is found, with what was done until then.
-type BatchSink<'a> = dyn FnMut(RecordBatch, &ScanCounters) -> ControlFlow<()> + 'a;
-
-/// One thread's part of a search.
+/// One thread of a scan.
 struct ScanWorker {
     work: Arc<ScanWork>,
     schema: SchemaRef,
     wanted: Arc<AtomicUsize>,
-    /// How many there are.
+    /// Number of threads of the scan.
     threads: usize,
     to: Sender<Result<RecordBatch>>,
 }
 
 impl ScanWorker {
-    fn run(&mut self, counters: &mut ScanCounters, give: &mut BatchSink<'_>) -> Result<()> {
-        let ended = self.search(counters, give);
-        if ended.is_err() || self.is_enough() {
-            self.work.queue.stop();
+    /// Scans segments until none is left, or no more elements are wanted.
+    fn run(&self, counters: &mut ScanCounters, give: &mut BatchSink<'_>) -> Result<()> {
+        let Some(scan) = &self.work.scan else { return Ok(()) };
+        let mut reader = scan.reader(self.threads)?;
+        let mut sink = |batch: RecordBatch, counters: &ScanCounters| {
+            take(&self.wanted, batch).map_or(ControlFlow::Break(()), |batch| give(batch, counters))
+        };
+        let mut chunks =
+            |spec: &ScanSpec, chunk: &mut dyn Chunk| scan_chunk(spec, &self.schema, chunk, &mut sink);
+        while !self.is_enough() {
+            let more = reader.next(&mut chunks);
+            *counters = reader.counters();
+            if !more? {
+                break;
+            }
         }
-        ended
+        Ok(())
     }
 
-    /// Whether nobody wants more.
+    /// Returns true if no more elements are wanted.
     fn is_enough(&self) -> bool {
         self.to.is_closed() || self.wanted.load(Ordering::Relaxed) == 0
     }
-
-    /// Asks for what is going to be read of a slot, which is kept from expiring; `false`: what is known of it excludes it.
-    fn foresee(
-        &self,
-        reader: &mut RingReader,
-        place: usize,
-        slot: &PlannedSlot,
-    ) -> std::result::Result<bool, ReaderError> {
-        let ScanWork { queue, spec, .. } = &*self.work;
-        let Some(mut view) = reader.foresee(slot) else {
-            // Of what is open its recorder may tell enough.
-            if slot.slot.is_some() {
-                queue.keep(place);
-            }
-            return Ok(true);
-        };
-        match read_plan::foresee(&mut view, spec, &mut || queue.keep(place)) {
-            Ok(reads) => Ok(reads),
-            Err(ScanStop::Slot(SlotError::Failed(error))) => Err(error),
-            // Whoever looks into it finds the same.
-            Err(_) => {
-                queue.keep(place);
-                Ok(true)
-            }
-        }
-    }
-
-    /// Searches one slot.
-    fn look_into(
-        &self,
-        reader: &mut RingReader,
-        slot: &PlannedSlot,
-        counters: &mut ScanCounters,
-        sink: &mut dyn FnMut(RecordBatch, &ScanCounters) -> ControlFlow<()>,
-    ) -> std::result::Result<(), ScanStop> {
-        let ScanWork { spec, cutoff, queue, diagnostics, .. } = &*self.work;
-        let mut wanted = read_plan::of_open(cutoff.as_ref().map_or(spec, |cutoff| &cutoff.spec));
-        loop {
-            let mut view = reader.look_into_for(slot, &wanted)?;
-            let mut search = SlotScan {
-                view: &mut view,
-                has_rows: wanted.rows || slot.slot.is_some(),
-                spec,
-                cutoff: cutoff.as_ref(),
-                planned: queue.slots(),
-                diagnostics,
-                schema: &self.schema,
-                counters,
-                sink,
-                torn: Arc::default(),
-                recorded: RecordedState::default(),
-            };
-            let searched = search.run();
-            counters.copied += view.copied();
-            match searched {
-                // Of what is open rows are taken only where they are needed.
-                Err(ScanStop::Rows) if !wanted.rows => wanted.rows = true,
-                searched => return searched,
-            }
-        }
-    }
-
-    fn search(&mut self, counters: &mut ScanCounters, give: &mut BatchSink<'_>) -> Result<()> {
-        let external = |error: ReaderError| DataFusionError::External(Box::new(error));
-        let mut pooled = self.work.readers.take().map_err(external)?;
-        let reader = &mut pooled.reader;
-        let queue = &self.work.queue;
-        if reader.is_live() {
-            queue.open_pins(|| Ok(self.work.readers.take()?.reader.into_pins())).map_err(external)?;
-        }
-        let mut next: Option<QueuedSlot<'_>> = None;
-        loop {
-            if self.is_enough() {
-                return Ok(());
-            }
-            let Some(QueuedSlot { place, planned, reads }) =
-                next.take().or_else(|| queue.take().map(QueuedSlot::new))
-            else {
-                self.work.readers.give(pooled);
-                return Ok(());
-            };
-            let slot = &reader.placed(planned).map_err(external)?;
-            // What was open when it was looked at may have a place by now.
-            let reads = match reads.filter(|_| planned.slot.is_some()) {
-                Some(reads) => reads,
-                None => self.foresee(reader, place, slot).map_err(external)?,
-            };
-            if !reads {
-                counters.pruned += 1;
-                counters.unread += 1;
-                queue.done(place, counters.back);
-                continue;
-            }
-            // A turn at reading goes to the next one as soon as nothing waits, and a turn is long.
-            if reader.is_live()
-                && self.work.spec.limit.is_none()
-                && let Some((place, planned)) = queue.take_ahead(self.threads)
-            {
-                let reads = Some(self.foresee(reader, place, planned).map_err(external)?);
-                next = Some(QueuedSlot { place, planned, reads });
-            }
-            let wanted = &self.wanted;
-            let before = counters.bytes;
-            // What is open the recorder's memory has.
-            let read = |bytes: u64| if slot.slot.is_none() { before } else { bytes };
-            let mut sink = |batch: RecordBatch, so_far: &ScanCounters| {
-                let Some(batch) = take(wanted, batch) else { return ControlFlow::Break(()) };
-                give(batch, &ScanCounters { bytes: read(so_far.bytes), ..*so_far })
-            };
-            let may_hold = open_slot::may_hold(reader, &self.work.spec, slot).map_err(external)?;
-            if may_hold && slot.slot.is_none() {
-                queue.keep(place);
-            }
-            let searched = if may_hold {
-                self.look_into(reader, slot, counters, &mut sink)
-            } else {
-                counters.pruned += 1;
-                counters.unread += 1;
-                Ok(())
-            };
-            reader.forget_ahead(slot.sequence);
-            counters.bytes = read(counters.bytes);
-            queue.done(place, counters.back);
-            match searched {
-                Ok(()) => {}
-                Err(ScanStop::Enough | ScanStop::Rows) => return Ok(()),
-                Err(ScanStop::Slot(SlotError::Failed(error))) => return Err(external(error)),
-                Err(ScanStop::Slot(SlotError::Expired)) => self.work.diagnostics.expired([slot.sequence]),
-                Err(ScanStop::Slot(SlotError::Damaged(place))) => {
-                    self.work.diagnostics.damaged(slot.slot, slot.sequence, &place);
-                }
-                Err(ScanStop::Arrow(error)) => return Err(error.into()),
-            }
-        }
-    }
 }
 
-/// As many rows of a batch as are still wanted.
+/// Takes as many rows of a batch as are still wanted.
 fn take(wanted: &AtomicUsize, batch: RecordBatch) -> Option<RecordBatch> {
     let rows = batch.num_rows();
     let less = |left: usize| Some(if left == usize::MAX { left } else { left.saturating_sub(rows) });

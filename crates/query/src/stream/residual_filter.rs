@@ -28,7 +28,7 @@ pub(crate) fn takes_payload(expr: &Expr) -> bool {
 
 /// Such a condition.
 #[derive(Clone, Debug)]
-pub(super) struct ResidualFilter {
+pub(crate) struct ResidualFilter {
     /// The columns that it is about: their places in the table, and types.
     pub(super) columns: Vec<(usize, Type)>,
     schema: SchemaRef,

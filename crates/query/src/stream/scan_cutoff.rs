@@ -1,8 +1,8 @@
-//! Cutoff of a query that scans live streams several times: all its scans see the elements that existed
-//! when the query began.
+//! Cutoff of a query that scans growing streams several times: all its scans see the elements that existed when the
+//! query began.
 
-use super::reader_pool::ReaderPool;
 use super::scan_spec::ScanSpec;
+use super::source::StreamSource;
 use super::table::StreamTable;
 use crate::columns::CommonColumn;
 use crate::nearest::NearestTable;
@@ -13,35 +13,48 @@ use datafusion::datasource::source_as_provider;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::LogicalPlan;
 use holdfast_base::{Ordinal, StreamId};
-use holdfast_reader::ReaderError;
 use std::any::Any;
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// By stream: the ordinal that its next element was to get.
-#[derive(Debug)]
-pub(crate) struct ScanCutoff(HashMap<StreamId, Ordinal>);
+/// Next ordinals of all streams of one source.
+type NextOrdinals = HashMap<StreamId, Ordinal>;
+
+/// Cutoff of a query: the next ordinals of all streams, for each source that grows.
+pub(crate) struct ScanCutoff(Vec<(Arc<dyn StreamSource>, NextOrdinals)>);
+
+impl fmt::Debug for ScanCutoff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(_, ordinals)| ordinals)).finish()
+    }
+}
 
 impl ScanCutoff {
-    /// Now, for a question that looks at streams more than once.
+    /// Takes the cutoff now, for a query with several scans.
     pub(crate) async fn of(scans: &StreamScans) -> Result<Option<Self>> {
-        let StreamScans { readers: Some(readers), count: 2.. } = scans.clone() else { return Ok(None) };
-        let external = |error: ReaderError| DataFusionError::External(Box::new(error));
-        let streams = tokio::task::spawn_blocking(move || {
-            let mut pooled = readers.take()?;
-            let streams = pooled.reader.streams()?;
-            readers.give(pooled);
-            Ok(streams)
+        if scans.count < 2 {
+            return Ok(None);
+        }
+        let sources = scans.sources.clone();
+        let ordinals = tokio::task::spawn_blocking(move || {
+            let mut all = Vec::with_capacity(sources.len());
+            for source in sources {
+                if let Some(next) = source.next_ordinals()? {
+                    all.push((source, next));
+                }
+            }
+            Ok(Self(all))
         });
-        let streams =
-            streams.await.map_err(|error| DataFusionError::External(Box::new(error)))?.map_err(external)?;
-        Ok(Some(Self(streams.iter().map(|stream| (stream.id, stream.counters.next_ordinal)).collect())))
+        ordinals.await.map_err(|error| DataFusionError::External(Box::new(error)))?.map(Some)
     }
 
-    /// What of a search was there by then; nothing of a stream that was not.
-    pub(super) fn bound(&self, spec: &ScanSpec) -> Option<StreamCutoff> {
-        let next = self.0.get(&spec.stream).copied().unwrap_or_default();
+    /// Returns the cutoff for one scan of a source. A stream without a next ordinal did not exist: nothing of it is
+    /// before its cutoff.
+    pub(super) fn bound(&self, source: &Arc<dyn StreamSource>, spec: &ScanSpec) -> Option<StreamCutoff> {
+        let (_, ordinals) = self.0.iter().find(|(other, _)| Arc::ptr_eq(other, source))?;
+        let next = ordinals.get(&spec.stream).copied().unwrap_or_default();
         let place = spec.columns.arrow().index_of(CommonColumn::Ordinal.name()).ok()?;
         let before = ValueSet::Words(IntervalSet::between(Bound::Unbounded, Bound::Excluded(next.0)));
         let predicate = Predicate::all([spec.predicate.clone(), Predicate::Among(place, before)]);
@@ -49,42 +62,44 @@ impl ScanCutoff {
     }
 }
 
-/// A search of what was there at some moment.
+/// Cutoff of one scan.
 #[derive(Clone, Debug)]
-pub(super) struct StreamCutoff {
-    /// The first ordinal that was not.
-    pub(super) next: Ordinal,
-    /// What is wanted of slots that may have that or more.
-    pub(super) spec: ScanSpec,
+pub struct StreamCutoff {
+    /// Ordinal from which on elements are excluded.
+    pub next: Ordinal,
+    /// Specification for segments that may have elements from `next` on: its predicate excludes them.
+    pub spec: ScanSpec,
 }
 
-/// How often a question looks at streams, and a way to them.
-#[derive(Clone, Debug, Default)]
+/// Scans of a query: their number, and the sources that they read.
+#[derive(Clone, Default)]
 pub(crate) struct StreamScans {
-    readers: Option<ReaderPool>,
+    sources: Vec<Arc<dyn StreamSource>>,
     pub(super) count: usize,
 }
 
 impl StreamScans {
-    /// Of a question.
+    /// Counts the scans in a plan.
     pub(crate) fn of(plan: &LogicalPlan) -> Result<Self> {
         let mut scans = Self::default();
         plan.apply_with_subqueries(|node| {
             if let LogicalPlan::TableScan(scan) = node {
-                scans.count(&source_as_provider(&scan.source)?);
+                scans.add(&source_as_provider(&scan.source)?);
             }
             Ok(TreeNodeRecursion::Continue)
         })?;
         Ok(scans)
     }
 
-    fn count(&mut self, table: &Arc<dyn TableProvider>) {
+    fn add(&mut self, table: &Arc<dyn TableProvider>) {
         let table = table.as_ref() as &dyn Any;
         if let Some(stream) = table.downcast_ref::<StreamTable>() {
-            self.readers = Some(stream.readers().clone());
             self.count += 1;
+            if !self.sources.iter().any(|source| Arc::ptr_eq(source, stream.source())) {
+                self.sources.push(Arc::clone(stream.source()));
+            }
         } else if let Some(nearest) = table.downcast_ref::<NearestTable>() {
-            nearest.sides().into_iter().for_each(|side| self.count(side));
+            nearest.sides().into_iter().for_each(|side| self.add(side));
         }
     }
 }

@@ -74,7 +74,7 @@ impl ScanDiagnostics {
     }
 
     /// These slots.
-    pub(super) fn expected(&self) -> Vec<Sequence> {
+    pub(crate) fn expected(&self) -> Vec<Sequence> {
         self.state().expected.clone()
     }
 
@@ -97,7 +97,7 @@ impl ScanDiagnostics {
         self.state().expired.extend(slots);
     }
 
-    pub(super) fn partial(&self, elements: u64) {
+    pub(crate) fn partial(&self, elements: u64) {
         self.state().missed.partial += elements;
     }
 

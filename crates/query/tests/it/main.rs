@@ -3,6 +3,7 @@
 
 mod addresses;
 mod conditions;
+mod memory_source;
 mod nearest;
 mod spill;
 mod streams;

@@ -6,11 +6,12 @@ use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
 use holdfast_attributes::Schema;
 use holdfast_base::{ByteSize, StreamId};
-use holdfast_query::stream::{LinkTypes, OpenRing, ReaderPool, ScanDiagnostics, SkippedData, StreamTable};
+use holdfast_query::ring_source::{OpenRing, ReaderPool, RingSource};
+use holdfast_query::stream::{ScanDiagnostics, SkippedData, StreamTable};
 use holdfast_query::{Limits, ask, session};
 use holdfast_reader::RingReader;
 use holdfast_sim::fixture::{Behaviour, FakeRecorder, Spoil, TestRing, bytes};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,8 +36,8 @@ fn asked_of(recorder: &FakeRecorder, schema: Schema, question: &str) -> i64 {
     let ring: OpenRing = Arc::new(move || RingReader::connect(&socket));
     let readers = ReaderPool::new(&ring);
     let diagnostics = Arc::new(ScanDiagnostics::default());
-    let table =
-        StreamTable::new("s0", StreamId(1), schema, LinkTypes::new(), readers, Arc::clone(&diagnostics));
+    let source = RingSource::new(readers, HashMap::new(), Arc::clone(&diagnostics));
+    let table = StreamTable::new("s0", StreamId(1), schema, Arc::new(source));
     let limits = Limits {
         memory: ByteSize::mib(64),
         spill: None,

@@ -2,7 +2,7 @@
 //! every element.
 
 use super::recorded::Recorded;
-use super::{SCHEMA, engine, naive};
+use super::{SCHEMA, engine, naive, stream_table};
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::{TimestampNanosecondType, UInt64Type};
 use datafusion::catalog::MemTable;
@@ -12,7 +12,8 @@ use holdfast_base::{Ordinal, Sequence, Timestamp};
 use holdfast_media::{Image, MemoryDisk};
 use holdfast_query::ask;
 use holdfast_query::condition_search::{ElementSelection, Roll, Search, SearchScope, merged};
-use holdfast_query::stream::{LinkTypes, OpenRing, ReaderPool, ScanDiagnostics, StreamTable};
+use holdfast_query::ring_source::{OpenRing, ReaderPool};
+use holdfast_query::stream::ScanDiagnostics;
 use holdfast_reader::RingReader;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,14 +39,7 @@ impl Ring {
         let ring: OpenRing =
             Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(shared.clone()))));
         let diagnostics = Arc::new(ScanDiagnostics::default());
-        let table = StreamTable::new(
-            "log",
-            recorded.stream,
-            schema,
-            LinkTypes::new(),
-            ReaderPool::new(&ring),
-            diagnostics,
-        );
+        let table = stream_table(recorded.stream, schema, ReaderPool::new(&ring), diagnostics);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
         Self { runtime, real: engine(Arc::new(table)), plain, image, stream: recorded.stream }
     }

@@ -2,13 +2,14 @@
 //! the engine over all elements.
 
 use super::recorded::{Content, Recorded, summaries};
-use super::{SCHEMA, engine, naive, shown};
+use super::{SCHEMA, engine, naive, shown, stream_table};
 use datafusion::catalog::MemTable;
 use datafusion::prelude::SessionContext;
 use holdfast_attributes::Schema;
 use holdfast_format::{BlockBounds, Summary};
 use holdfast_media::MemoryDisk;
-use holdfast_query::stream::{LinkTypes, OpenRing, ReaderPool, ScanDiagnostics, SkippedData, StreamTable};
+use holdfast_query::ring_source::{OpenRing, ReaderPool};
+use holdfast_query::stream::{ScanDiagnostics, SkippedData};
 use holdfast_reader::RingReader;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -216,14 +217,7 @@ impl World {
             Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
         let diagnostics = Arc::new(ScanDiagnostics::default());
         let readers = ReaderPool::new(&ring);
-        let table = StreamTable::new(
-            "log",
-            recorded.stream,
-            schema,
-            LinkTypes::new(),
-            readers,
-            Arc::clone(&diagnostics),
-        );
+        let table = stream_table(recorded.stream, schema, readers, Arc::clone(&diagnostics));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
         Self { runtime, real: engine(Arc::new(table)), plain, diagnostics, summaries }
     }

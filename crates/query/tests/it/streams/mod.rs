@@ -15,15 +15,15 @@ use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 use futures::TryStreamExt;
 use holdfast_attributes::{Element, Extractor, Schema, Value};
-use holdfast_base::{ByteSize, SlotNo};
+use holdfast_base::{ByteSize, SlotNo, StreamId};
 use holdfast_format::{CellBuffer, Flags};
 use holdfast_media::{Image, MemoryDisk};
-use holdfast_query::stream::{
-    ColumnBuilder, LinkTypes, OpenRing, ReaderPool, ScanDiagnostics, SkippedData, StreamTable,
-};
+use holdfast_query::ring_source::{OpenRing, ReaderPool, RingSource};
+use holdfast_query::stream::{ColumnBuilder, ScanDiagnostics, SkippedData, StreamTable};
 use holdfast_query::{Column, Columns, CommonColumn, Engine, Limits, answer, ask, hits, session};
 use holdfast_reader::{IndexDrive, Item, PlannedSlot, RingReader, Selection};
 use recorded::Recorded;
+use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -41,6 +41,17 @@ const SCHEMA: [&str; 9] = [
     "mark:text=given",
     "n:uint=json:n",
 ];
+
+/// The table `log` of a stream of a ring.
+fn stream_table(
+    stream: StreamId,
+    schema: Schema,
+    readers: ReaderPool,
+    diagnostics: Arc<ScanDiagnostics>,
+) -> StreamTable {
+    let source = RingSource::new(readers, HashMap::new(), diagnostics);
+    StreamTable::new("log", stream, schema, Arc::new(source))
+}
 
 fn engine(table: Arc<dyn TableProvider>) -> SessionContext {
     engine_with(table, ByteSize::mib(256))
@@ -169,14 +180,8 @@ fn compare_with(image: &Image, recorded: &Recorded, schema: &Schema, queries: &[
         Ok(RingReader::over(Box::new(disk))?.with_index(folder.as_deref()))
     });
     let diagnostics = Arc::new(ScanDiagnostics::default());
-    let table = StreamTable::new(
-        "log",
-        recorded.stream,
-        schema.clone(),
-        LinkTypes::new(),
-        ReaderPool::new(&ring),
-        Arc::clone(&diagnostics),
-    );
+    let table =
+        stream_table(recorded.stream, schema.clone(), ReaderPool::new(&ring), Arc::clone(&diagnostics));
     let real = engine(Arc::new(table));
     for sql in queries {
         assert_eq!(shown(&runtime, &real, sql), shown(&runtime, &plain, sql), "{sql}");
@@ -293,15 +298,8 @@ fn what_expires_while_a_search_is_at_work_is_counted_and_the_rest_is_found() {
         let looks = question.matches("from log").count();
         let ring = changing([first.clone(), after.clone()], if looks > 1 { looks + 1 } else { 1 });
         let diagnostics = Arc::new(ScanDiagnostics::default());
-        let (schema, links) = (schema.clone(), LinkTypes::new());
-        let table = StreamTable::new(
-            "log",
-            recorded.stream,
-            schema,
-            links,
-            ReaderPool::anew(&ring),
-            Arc::clone(&diagnostics),
-        );
+        let schema = schema.clone();
+        let table = stream_table(recorded.stream, schema, ReaderPool::anew(&ring), Arc::clone(&diagnostics));
         Engine { context: engine(Arc::new(table)), diagnostics }
     };
     let ask = |first: &Image| {
@@ -377,8 +375,7 @@ fn all_looks_of_a_question_see_what_there_was_when_it_was_asked() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let asked = |first: usize, question: &str| {
         let ring = ReaderPool::anew(&changing([before.clone(), after.clone()], first));
-        let table =
-            StreamTable::new("log", recorded.stream, schema.clone(), LinkTypes::new(), ring, Arc::default());
+        let table = stream_table(recorded.stream, schema.clone(), ring, Arc::default());
         let batches =
             runtime.block_on(async { ask(&engine(Arc::new(table)), question).await?.collect().await });
         let column = Arc::clone(batches.unwrap()[0].column(0));
@@ -411,7 +408,7 @@ fn joins_of_more_than_fits_into_memory_find_what_a_naive_look_finds() {
     let ring: OpenRing = Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
     let diagnostics = Arc::new(ScanDiagnostics::default());
     let (readers, shared) = (ReaderPool::new(&ring), Arc::clone(&diagnostics));
-    let table = StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), readers, shared);
+    let table = stream_table(recorded.stream, schema, readers, shared);
     let context = engine_with(Arc::new(table), ByteSize::mib(3));
     let little = Engine { context, diagnostics };
     let asked = |sql: &str| {
@@ -469,8 +466,7 @@ fn a_search_ends_as_soon_as_enough_is_found_and_tells_how_far_it_came() {
         let ring: OpenRing =
             Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
         let ring = ReaderPool::anew(&ring);
-        let table =
-            StreamTable::new("log", recorded.stream, schema.clone(), LinkTypes::new(), ring, Arc::default());
+        let table = stream_table(recorded.stream, schema.clone(), ring, Arc::default());
         let said = shown(&runtime, &engine(Arc::new(table)), &format!("explain analyze {question}"));
         let number = said.split("slots_searched=").nth(1).unwrap();
         number.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<u64>().unwrap()

@@ -1,7 +1,7 @@
 //! Tests of payload reads: which payloads a query reads, and how much of them is in memory.
 
 use super::recorded::{Content, MakeElement, Recorded};
-use super::{engine, engine_with, naive, shown};
+use super::{engine, engine_with, naive, shown, stream_table};
 use datafusion::arrow::array::{AsArray as _, RecordBatch};
 use datafusion::arrow::datatypes::UInt64Type;
 use datafusion::arrow::util::pretty::pretty_format_batches;
@@ -10,7 +10,7 @@ use futures::TryStreamExt;
 use holdfast_attributes::Schema;
 use holdfast_base::ByteSize;
 use holdfast_media::MemoryDisk;
-use holdfast_query::stream::{LinkTypes, OpenRing, ReaderPool, StreamTable};
+use holdfast_query::ring_source::{OpenRing, ReaderPool};
 use holdfast_query::{Engine, answer, ask};
 use holdfast_reader::RingReader;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn payloads_are_read_of_what_is_found_and_no_others() {
     let (image, recorded) = Recorded::of(8, 300, Some(&schema), &large);
     let ring: OpenRing = Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
     let readers = ReaderPool::anew(&ring);
-    let table = StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), readers, Arc::default());
+    let table = stream_table(recorded.stream, schema, readers, Arc::default());
     let context = engine(Arc::new(table));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let read = |sql: &str| {
@@ -110,8 +110,7 @@ fn large_elements_are_sorted_and_joined_with_little_memory() {
         let ring: OpenRing =
             Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
         let (readers, schema) = (ReaderPool::anew(&ring), schema.clone());
-        let table =
-            StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), readers, Arc::default());
+        let table = stream_table(recorded.stream, schema, readers, Arc::default());
         let context = engine_with(Arc::new(table), ByteSize::mib(3));
         let little = Engine { context, diagnostics: Arc::default() };
         let asked = |sql: &str| {

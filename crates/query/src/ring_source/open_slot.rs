@@ -2,16 +2,15 @@
 //! copying its contents.
 
 use super::pruning_stats::between;
-use super::scan_spec::ScanSpec;
 use crate::columns::{Column, CommonColumn};
 use crate::predicate::{ColumnStatistics, PruningStatistics, SearchedValues};
+use crate::stream::ScanSpec;
 use holdfast_format::{Cell, OpenOutline};
 use holdfast_protocol::wire::MAX_VALUES;
-use holdfast_reader::ReaderError;
-use holdfast_reader::{PlannedSlot, RingReader};
+use holdfast_reader::{PlannedSlot, ReaderError, RingReader};
 use std::cell::RefCell;
 
-/// Whether a slot may hold what is looked for, by what its recorder tells of it while it is open; true where nothing is told.
+/// Returns false if the recorder's statistics exclude an open slot.
 pub(super) fn may_hold(
     reader: &mut RingReader,
     spec: &ScanSpec,
@@ -20,32 +19,34 @@ pub(super) fn may_hold(
     if slot.slot.is_some() || !reader.is_live() {
         return Ok(true);
     }
-    let known =
-        OpenSlotStatistics { spec, slot, reader: RefCell::new(reader), diagnostics: RefCell::new(None) };
-    // There are as many cells of each attribute as elements.
-    let is_empty = known.ask(0, Vec::new()).is_some_and(|outline| outline.cells == 0);
-    let may_hold = !is_empty && spec.predicate.may_hold(&known);
-    known.diagnostics.into_inner().map_or(Ok(may_hold), Err)
+    let statistics =
+        OpenSlotStatistics { spec, slot, reader: RefCell::new(reader), failed: RefCell::new(None) };
+    // Each attribute has a cell per element.
+    let is_empty = statistics.ask(0, Vec::new()).is_some_and(|outline| outline.cells == 0);
+    let may_hold = !is_empty && spec.predicate.may_hold(&statistics);
+    statistics.failed.into_inner().map_or(Ok(may_hold), Err)
 }
 
+/// Statistics of an open slot, requested as they are needed.
 struct OpenSlotStatistics<'a> {
     spec: &'a ScanSpec,
     slot: &'a PlannedSlot,
     reader: RefCell<&'a mut RingReader>,
-    /// Why nothing is told any more.
-    diagnostics: RefCell<Option<ReaderError>>,
+    /// First error, after which nothing is requested.
+    failed: RefCell<Option<ReaderError>>,
 }
 
 impl OpenSlotStatistics<'_> {
+    /// Requests the outline of an attribute; it tells whether the attribute may have any of these hashed values.
     fn ask(&self, attribute: usize, values: Vec<u64>) -> Option<OpenOutline> {
-        let mut diagnostics = self.diagnostics.borrow_mut();
-        if diagnostics.is_some() || values.len() > MAX_VALUES {
+        let mut failed = self.failed.borrow_mut();
+        if failed.is_some() || values.len() > MAX_VALUES {
             return None;
         }
         let mut reader = self.reader.borrow_mut();
-        let told = reader.open_outline(self.slot, self.spec.stream, attribute as u16, values);
-        told.unwrap_or_else(|error| {
-            *diagnostics = Some(error);
+        let outline = reader.open_outline(self.slot, self.spec.stream, attribute as u16, values);
+        outline.unwrap_or_else(|error| {
+            *failed = Some(error);
             None
         })
     }

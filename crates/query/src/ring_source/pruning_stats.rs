@@ -1,27 +1,29 @@
 //! Pruning statistics of slots, chunks and blocks: min/max bounds and filters.
 
-use super::scan_spec::ScanSpec;
+use super::attribute_reads::extracted_event;
 use crate::columns::{Column, CommonColumn};
 use crate::predicate::{ColumnStatistics, PruningStatistics, SearchedValues};
+use crate::stream::ScanSpec;
 use holdfast_base::Timestamp;
 use holdfast_format::{Block, BlockBounds, Cell, DirectoryEntry, EntrySummary, Outline};
 use std::collections::HashMap;
 
-/// A time as a cell.
+/// Converts a time to a cell.
 pub(super) fn time(time: Timestamp) -> u64 {
     time.0 as u64 ^ 1 << 63
 }
 
+/// Statistics of a column without nulls, with these bounds.
 pub(super) fn between(first: u64, last: u64) -> ColumnStatistics {
     ColumnStatistics { bounds: Some((first.into(), last.into())), nulls: Some(0), cells: u64::MAX }
 }
 
-/// A slot.
+/// Statistics of a slot.
 pub(super) struct SlotStatistics<'a> {
     pub(super) spec: &'a ScanSpec,
     pub(super) entry: &'a EntrySummary,
     pub(super) sequence: u64,
-    /// By number of the attribute.
+    /// Outlines by attribute.
     pub(super) outlines: &'a HashMap<usize, Outline<'a>>,
 }
 
@@ -34,9 +36,9 @@ impl PruningStatistics for SlotStatistics<'_> {
             Column::Common(CommonColumn::Time) => {
                 self.entry.arrivals.map(|(first, last)| between(time(first), time(last)))
             }
-            // What was recorded without it has it all the same, made of the payload.
+            // A slot without event times has them all the same, extracted from payloads.
             Column::Common(CommonColumn::EventTime)
-                if self.spec.made_event(&[column], self.entry.schema).is_some() =>
+                if extracted_event(self.spec, &[column], self.entry.schema).is_some() =>
             {
                 None
             }
@@ -62,9 +64,9 @@ impl PruningStatistics for SlotStatistics<'_> {
     }
 }
 
-/// A slot of which nothing is known but its sequence.
+/// Statistics of a slot of which only the sequence is known.
 pub(super) struct SequenceStatistics {
-    /// The place of the column that has it.
+    /// Place of the column `slot`.
     pub(super) place: usize,
     pub(super) sequence: u64,
 }
@@ -79,16 +81,16 @@ impl PruningStatistics for SequenceStatistics {
     }
 }
 
-/// Whether it is so of any of the values that are looked for.
-fn any(values: &SearchedValues<'_>, is_so: impl Fn(Cell<'_>) -> bool) -> bool {
+/// True if `f` holds for any searched value.
+fn any(values: &SearchedValues<'_>, f: impl Fn(Cell<'_>) -> bool) -> bool {
     match values {
-        SearchedValues::Words(values) => values.iter().any(|value| is_so(Cell::Word(**value))),
-        SearchedValues::Wide(values) => values.iter().any(|value| is_so(Cell::Wide(**value))),
-        SearchedValues::Bytes(values) => values.iter().any(|value| is_so(Cell::Bytes(value))),
+        SearchedValues::Words(values) => values.iter().any(|value| f(Cell::Word(**value))),
+        SearchedValues::Wide(values) => values.iter().any(|value| f(Cell::Wide(**value))),
+        SearchedValues::Bytes(values) => values.iter().any(|value| f(Cell::Bytes(value))),
     }
 }
 
-/// One of equal parts of what is between the bounds of a column.
+/// One of several equal parts of the range of a column.
 pub(super) struct BoundsPart {
     place: usize,
     bounds: (u128, u128),
@@ -118,12 +120,12 @@ impl PruningStatistics for BoundsPart {
     }
 }
 
-/// The blocks of a chunk, of which bounds are known, and where some values are.
+/// Statistics of the blocks of one chunk: their bounds, and the places of rare values.
 pub(super) struct BlockStatistics<'a> {
     pub(super) spec: &'a ScanSpec,
-    /// By number of the attribute.
+    /// Block bounds by attribute.
     pub(super) bounds: &'a HashMap<usize, BlockBounds>,
-    /// Which block of each.
+    /// Number of the block in its column.
     pub(super) number: usize,
 }
 
@@ -131,26 +133,26 @@ impl PruningStatistics for BlockStatistics<'_> {
     fn statistics(&self, column: usize) -> Option<ColumnStatistics> {
         let (Column::Attribute(attribute), _) = self.spec.columns.at(column)? else { return None };
         let bounds = self.bounds.get(&attribute)?.bounds(self.number);
-        // Whether any is null is not told where some are not.
+        // The number of nulls is unknown unless all are null.
         let nulls = (bounds == Some(None)).then_some(u64::MAX);
         Some(ColumnStatistics { bounds: bounds.flatten(), nulls, cells: u64::MAX })
     }
 
     fn may_have(&self, column: usize, values: &SearchedValues<'_>) -> bool {
         let Some((Column::Attribute(number), _)) = self.spec.columns.at(column) else { return true };
-        self.bounds.get(&number).is_none_or(|told| any(values, |cell| told.may_have(self.number, cell)))
+        self.bounds.get(&number).is_none_or(|bounds| any(values, |cell| bounds.may_have(self.number, cell)))
     }
 }
 
-/// A chunk.
+/// Statistics of a chunk.
 pub(super) struct ChunkStatistics<'a> {
     pub(super) spec: &'a ScanSpec,
-    /// What the directory says, where that is needed.
+    /// Entry of the chunk directory, if it is needed.
     pub(super) entry: Option<&'a DirectoryEntry>,
     pub(super) sequence: u64,
-    /// How many attributes its slot has.
+    /// Number of attributes of the slot.
     pub(super) attributes: u32,
-    /// By number of the attribute.
+    /// Column blocks by attribute.
     pub(super) blocks: &'a HashMap<usize, Block<'a>>,
 }
 
@@ -162,11 +164,11 @@ impl PruningStatistics for ChunkStatistics<'_> {
                 Some(between(time(first_arrival), time(last_arrival)))
             }
             Column::Common(CommonColumn::EventTime)
-                if self.spec.made_event(&[column], self.attributes).is_some() =>
+                if extracted_event(self.spec, &[column], self.attributes).is_some() =>
             {
                 None
             }
-            // Of all streams: who has none may be among them.
+            // The entry covers all streams: this one may have no event times.
             Column::Common(CommonColumn::EventTime) => {
                 let DirectoryEntry { first_event, last_event, .. } = *self.entry?;
                 let some = first_event <= last_event;

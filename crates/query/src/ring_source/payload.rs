@@ -1,24 +1,23 @@
 //! Payload access of a slot scan: payloads of hits, and attributes extracted from payloads where a slot has
 //! no columns.
 
-use super::column_builder::ColumnBuilder;
-use super::rows::{ElementRow, LoadedColumn, alike, with_events};
-use super::scan_spec::AttributeMaker;
-use super::slot_scan::{ScanStop, SlotScan};
+use super::attribute_reads::{AttributeExtractor, extracted_event};
+use super::rows::{ElementRow, alike, size, with_events};
+use super::slot_scan::SlotScan;
+use crate::stream::{ColumnBuilder, DecodedColumns, ScanStop};
 use holdfast_attributes::{Element, Extractor, MAX_DATA};
 use holdfast_format::{CellBuffer, Cells, Flags, Kind, OwnCells, Row};
 use holdfast_reader as reader;
-use std::collections::HashMap;
 
 impl SlotScan<'_, '_> {
-    /// Makes the cells of the attributes that are looked at from payloads.
+    /// Extracts the attributes that the scan needs from payloads.
     pub(super) fn extract(
         &mut self,
         rows: &[ElementRow],
-        maker: &mut AttributeMaker,
-        loaded: &mut HashMap<usize, LoadedColumn>,
+        attributes: &mut AttributeExtractor,
+        extracted: &mut DecodedColumns,
     ) -> Result<(), ScanStop> {
-        let AttributeMaker { extractor, classes, numbers } = maker;
+        let AttributeExtractor { extractor, classes, numbers } = attributes;
         let texts = rows.len() * holdfast_format::MAX_TEXT;
         let mut cells: Vec<CellBuffer> =
             classes.iter().map(|class| CellBuffer::new(class, rows.len(), texts)).collect();
@@ -31,25 +30,25 @@ impl SlotScan<'_, '_> {
             self.extract_each(rows, extractor, &mut cells)?;
         }
         let places = self.spec.places();
-        let event = self.spec.made_event(&places, self.recorded.attributes);
+        let event = extracted_event(self.spec, &places, self.recorded.attributes);
         for (place, number) in self.spec.attributes(&places).into_iter().chain(event) {
-            let made = numbers.iter().position(|made| *made == number);
-            if let Some(buffer) = made.and_then(|at| cells.get(at)) {
+            let at = numbers.iter().position(|extracted| *extracted == number);
+            if let Some(buffer) = at.and_then(|at| cells.get(at)) {
                 let own = match buffer.cells() {
                     Cells::Words(cells) => OwnCells::Words(cells.to_vec()),
                     Cells::Wide(cells) => OwnCells::Wide(cells.to_vec()),
                     Cells::Bytes(ends, bytes) => OwnCells::Bytes(ends.to_vec(), bytes.to_vec()),
                 };
                 let nulls = (buffer.nulls() > 0).then(|| buffer.valid().iter().map(|valid| !valid).collect());
-                let made = (own, nulls);
+                let column = (own, nulls);
                 let is_event = event.is_some_and(|(event, _)| event == place);
-                loaded.insert(place, if is_event { with_events(made, rows) } else { made });
+                extracted.insert(place, if is_event { with_events(column, rows) } else { column });
             }
         }
         Ok(())
     }
 
-    /// The same one by one.
+    /// Extracts the attributes of one element after the other.
     fn extract_each(
         &mut self,
         rows: &[ElementRow],
@@ -62,8 +61,8 @@ impl SlotScan<'_, '_> {
             data.clear();
             self.beginning(row, *at, &mut header, &mut data)?;
             let header = row.flags.has(Flags::HEADER).then_some(&header[..]);
-            let size = row.offset + u64::from(row.len);
-            let links = self.spec.link_types.get(&self.recorded.preamble);
+            let size = size(row);
+            let links = self.link_types.get(&self.recorded.preamble);
             let link_type = links.and_then(|links| links.get(usize::from(row.tag))).copied();
             let original_size = size + u64::from(row.extra);
             let element = Element { data: &data, size, original_size, link_type, header };
@@ -72,7 +71,7 @@ impl SlotScan<'_, '_> {
         Ok(())
     }
 
-    /// As much of an element as attributes are read from, and its header, if it has one.
+    /// Reads the beginning of an element, of which attributes are extracted, and its header, if it has one.
     fn beginning(
         &mut self,
         row: &Row,
@@ -98,19 +97,20 @@ impl SlotScan<'_, '_> {
         Ok(())
     }
 
-    /// An element that is in several pieces; `false`: some of them are not there any more.
+    /// Reads a fragmented element; false if a fragment has expired.
     fn whole(&mut self, row: &Row, take: &mut dyn FnMut(&reader::Element<'_>)) -> Result<bool, ScanStop> {
-        self.counters.bytes += row.offset + u64::from(row.len);
+        self.counters.bytes += size(row);
         let whole =
             !self.torn.contains(&row.ordinal) && self.view.element(self.spec.stream, row.ordinal, take)?;
         if !whole && !self.torn.contains(&row.ordinal) {
-            self.counters.partial += 1;
-            // Its beginning was there when this slot was looked into, and has expired since, or it is damaged.
+            self.diagnostics.partial(1);
+            // Its beginning was there when the scan of this slot began, and has expired since, or it is damaged.
             self.diagnostics.expired(self.view.gone(self.recorded.back, self.planned)?);
         }
         Ok(whole)
     }
 
+    /// Appends the payloads of the picked elements to `array`.
     pub(super) fn payloads(
         &mut self,
         rows: &[ElementRow],

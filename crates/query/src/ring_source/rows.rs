@@ -2,17 +2,20 @@
 
 use super::pruning_stats::time;
 use crate::columns::CommonColumn;
+use crate::stream::DecodedColumn;
 use holdfast_attributes::MAX_DATA;
 use holdfast_format::{Direction, Flags, Kind, OwnCells, Row};
 use std::ops::Range;
 
-/// The cells of one column of a chunk, and which are null.
-pub(super) type LoadedColumn = (OwnCells, Option<Vec<bool>>);
-
-/// An element of the stream that ends in a chunk: its last row, where that is in the payload.
+/// Element that ends in a chunk: its last row, and the place of that in the payload.
 pub(super) type ElementRow = (Row, u32);
 
-/// Elements of one size that lie one behind the other: the size, and where they are.
+/// Returns the payload bytes of the element that ends in a row.
+pub(super) fn size(row: &Row) -> u64 {
+    row.offset + u64::from(row.len)
+}
+
+/// Returns the size and the payload range of elements, if all have one size and lie one behind the other.
 pub(super) fn alike(rows: &[ElementRow]) -> Option<(usize, Range<usize>)> {
     let (first, start) = rows.first()?;
     let (size, start) = (first.len as usize, *start as usize);
@@ -26,33 +29,8 @@ pub(super) fn alike(rows: &[ElementRow]) -> Option<(usize, Range<usize>)> {
     all.then(|| (size, start..start + rows.len() * size))
 }
 
-/// Payload of a batch, but for a single element that has more: what waits of it for others is no part of what a question may have in
-/// memory.
-const LARGE: u64 = 4 << 20;
-
-/// What was picked, in parts of which each has no more payload than is read at once.
-pub(super) fn by_size(rows: &[ElementRow], picked: Vec<bool>, payload: bool) -> Vec<Vec<bool>> {
-    let size = |row: &Row| row.offset + u64::from(row.len);
-    let all = rows.iter().zip(&picked).filter(|(_, picked)| **picked);
-    if !payload || all.map(|((row, _), _)| size(row)).sum::<u64>() <= LARGE {
-        return vec![picked];
-    }
-    let none = vec![false; picked.len()];
-    let (mut parts, mut part, mut bytes) = (Vec::new(), none.clone(), 0);
-    for (number, (row, _)) in rows.iter().enumerate().filter(|(number, _)| picked[*number]) {
-        if bytes > 0 && bytes + size(row) > LARGE {
-            parts.push(std::mem::replace(&mut part, none.clone()));
-            bytes = 0;
-        }
-        part[number] = true;
-        bytes += size(row);
-    }
-    parts.push(part);
-    parts
-}
-
-/// Event times that were made of payloads, where the rows have none.
-pub(super) fn with_events(made: LoadedColumn, rows: &[ElementRow]) -> LoadedColumn {
+/// Replaces extracted event times by those of the rows that have one.
+pub(super) fn with_events(made: DecodedColumn, rows: &[ElementRow]) -> DecodedColumn {
     let (OwnCells::Words(mut words), nulls) = made else { return made };
     let mut nulls = nulls.unwrap_or_else(|| vec![false; rows.len()]);
     for ((word, null), (row, _)) in words.iter_mut().zip(&mut nulls).zip(rows) {
@@ -63,10 +41,9 @@ pub(super) fn with_events(made: LoadedColumn, rows: &[ElementRow]) -> LoadedColu
     (OwnCells::Words(words), Some(nulls))
 }
 
-/// What rows tell of a column.
-pub(super) fn of_rows(fixed: CommonColumn, rows: &[ElementRow], sequence: u64) -> LoadedColumn {
+/// Returns a common column as the rows have it.
+pub(super) fn of_rows(fixed: CommonColumn, rows: &[ElementRow], sequence: u64) -> DecodedColumn {
     let words = |of: &dyn Fn(&Row) -> u64| OwnCells::Words(rows.iter().map(|(row, _)| of(row)).collect());
-    let size = |row: &Row| row.offset + u64::from(row.len);
     match fixed {
         CommonColumn::Ordinal => (words(&|row| row.ordinal.0), None),
         CommonColumn::Time => (words(&|row| time(row.arrival)), None),
