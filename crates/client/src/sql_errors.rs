@@ -9,7 +9,7 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
 use holdfast_base::counted;
 use holdfast_base::failure::Failure;
-use holdfast_query::{IncompleteAnswer, describe_type};
+use holdfast_query::{IncompleteAnswer, describe_type, is_join_memory};
 use holdfast_reader::ReaderError;
 
 /// What helps against slots that expire while they are asked for.
@@ -21,8 +21,6 @@ const BYTES: &str = "bytes are searched with matches(payload, 'GET /[a-z]+'), ma
 const QUOTED_ADDRESS: &str = "write addresses in quotes, such as '10.0.0.1'";
 const QUOTED_TIME: &str = "write times in quotes, such as '2026-11-20T10:05:00Z'";
 const QUOTED_SPAN: &str = "write lengths of time as interval '5 seconds'";
-/// What the engine calls joins that keep one of their sides in memory.
-const KEEPING: [&str; 3] = ["HashJoinInput", "NestedLoopJoin", "CrossJoinExec"];
 /// Slots that are named.
 const SLOTS: usize = 100;
 /// Names that are told where there is none of that name.
@@ -45,8 +43,13 @@ pub fn failure(error: &DataFusionError, sql: &str, tables: &[String]) -> Failure
             "give it more room with --spill-size, in a folder --spill that has it, or more --memory",
         );
     }
-    if let DataFusionError::ResourcesExhausted(said) = root {
-        return exhausted(&plain(said));
+    if is_join_memory(error) {
+        return Failure::failed("cannot join: out of memory; one side of this join must fit")
+            .advice("raise --memory, or put the smaller side first");
+    }
+    if let DataFusionError::ResourcesExhausted(cause) = root {
+        return Failure::failed(format_args!("cannot finish the query: out of memory; {}", plain(cause)))
+            .advice("raise --memory");
     }
     let Complaint { is_wrong_use, what, advice, places } = complaint(root, sql, tables);
     // The engine knows which of several it means where a name has several meanings, and where we know of no place.
@@ -95,15 +98,6 @@ fn lacks(lacking: &IncompleteAnswer) -> Failure {
             ))
         }
     }
-}
-
-/// What a question lacks of memory.
-fn exhausted(said: &str) -> Failure {
-    if KEEPING.iter().any(|join| said.contains(join)) {
-        return Failure::failed("one side of a join of this kind is kept in memory, and does not fit")
-            .advice("give it more --memory, or put the smaller side first");
-    }
-    Failure::failed(said).advice("give it more --memory")
 }
 
 /// What is wrong with a question.

@@ -6,7 +6,7 @@ use crate::address_types::with_address_types;
 use crate::engine::Engine;
 use crate::latest_elements::latest;
 use crate::nearest::NearestTable;
-use crate::retry_smaller::asked;
+use crate::retry_smaller;
 use crate::session::ask;
 use crate::stream::ScanDiagnostics;
 use datafusion::common::tree_node::TreeNode;
@@ -48,7 +48,7 @@ pub async fn answer(engine: &Engine, sql: &str) -> Result<SendableRecordBatchStr
     let is_list = is_list(&plan)?;
     let plan = latest(&state, &engine.diagnostics, plan).await?;
     let frame = DataFrame::new(state, plan.clone());
-    let batches = with_address_types(&plan, asked(frame, &engine.diagnostics).await?);
+    let batches = with_address_types(&plan, retry_smaller::execute(frame, &engine.diagnostics).await?);
     Ok(if is_list { batches } else { whole(batches, &engine.diagnostics) })
 }
 

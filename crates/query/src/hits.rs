@@ -5,7 +5,7 @@ use crate::answer::{is_list, whole};
 use crate::columns::CommonColumn;
 use crate::engine::Engine;
 use crate::latest_elements::latest;
-use crate::retry_smaller::asked;
+use crate::retry_smaller;
 use crate::session::ask;
 use crate::stream::StreamTable;
 use datafusion::arrow::array::AsArray;
@@ -64,7 +64,7 @@ pub async fn hits(engine: &Engine, sql: &str) -> Result<Hits> {
     let frame = DataFrame::new(state, plan);
     let ordinal = Expr::Column(columns[place].clone());
     let sorted = frame.select(vec![ordinal.clone()])?.sort(vec![ordinal.sort(true, true)])?;
-    let ordinals = asked(sorted, &engine.diagnostics).await?;
+    let ordinals = retry_smaller::execute(sorted, &engine.diagnostics).await?;
     Ok(Hits { stream, ordinals: if is_list { ordinals } else { whole(ordinals, &engine.diagnostics) } })
 }
 

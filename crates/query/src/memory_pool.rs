@@ -1,9 +1,10 @@
 //! Memory pool of a query. Half of the memory is reserved for consumers that cannot spill: merges within a
 //! thread, and the final merge, which begins when the sorts have taken their shares. A merge of spilled
-//! data, and a join of sorted inputs, each get a fixed share, so that concurrent sorts can always proceed.
+//! data gets a fixed share, so that concurrent sorts can always proceed. A join holds one side in memory; if that
+//! does not fit, the query ends with an error.
 
 use datafusion::common::resources_err;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{
     FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
@@ -12,36 +13,49 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// One part in so many is for those that cannot put anything aside, and for nobody else.
+/// One part in so many is reserved for consumers that cannot spill.
 const KEPT: usize = 2;
-/// What was put aside is merged with one part in so many of what each has who merges.
+/// A merge of spilled data gets one part in so many of its share.
 const MERGED: usize = 2;
-/// One part in so many of its share a thread can sort with whatever others have.
+/// A thread can always sort with one part in so many of its share.
 const SORTED: usize = 4;
-/// What the engine calls a thread's merging, and its joining of what is sorted.
+/// Consumer name of merges within a thread.
 const MERGE: &str = "ExternalSorterMerge";
-const JOIN: &str = "SMJStream";
-/// A thread joins with one part in so many of its share.
-const JOINED: usize = 4;
+/// Consumer names of joins, each of which holds one side in memory.
+const JOINS: [&str; 3] = ["HashJoinInput", "NestedLoopJoin", "CrossJoinExec"];
 
-/// See the module.
+/// Error of a nested-loop join whose left side does not fit into memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("out of memory: the left side of the join does not fit")]
+pub(crate) struct JoinTooLarge;
+
+/// Returns true if a query ended because a side of a join does not fit into memory.
+pub fn is_join_memory(error: &DataFusionError) -> bool {
+    match error.find_root() {
+        DataFusionError::ResourcesExhausted(cause) => JOINS.iter().any(|join| cause.contains(join)),
+        DataFusionError::External(cause) => cause.is::<JoinTooLarge>(),
+        _ => false,
+    }
+}
+
+/// Memory pool of a query: see the module.
 #[derive(Debug)]
 pub(crate) struct QueryMemoryPool {
-    /// What those share that can put something aside.
+    /// Part for consumers that can spill.
     shared: FairSpillPool,
-    /// All there is, with what is kept.
+    /// Bytes in total, the reserved part included.
     all: usize,
-    /// A thread's share of it.
+    /// Share of a thread.
     share: usize,
     threads: usize,
-    /// How many merge, or are going to: where both sides of a join are sorted a thread has two.
+    /// Number of merges, running or registered. A thread may have several.
     merging: AtomicUsize,
-    /// Held while something is given.
+    /// Held while memory is granted.
     giving: Mutex<()>,
 }
 
 impl QueryMemoryPool {
-    /// So many bytes, for so many threads.
+    /// Creates a pool of `all` bytes for a number of threads.
     pub(crate) fn new(all: usize, threads: NonZeroUsize) -> Self {
         let shared = FairSpillPool::new(all - all / KEPT);
         let (merging, giving) = (AtomicUsize::new(0), Mutex::default());
@@ -92,8 +106,6 @@ impl MemoryPool for QueryMemoryPool {
             self.share / SORTED
         } else if consumer.name().starts_with(MERGE) {
             self.all / self.merging.load(Ordering::Relaxed).max(self.threads) / MERGED
-        } else if consumer.name().starts_with(JOIN) {
-            self.share / JOINED
         } else {
             self.all
         };

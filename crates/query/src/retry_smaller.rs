@@ -1,7 +1,7 @@
-//! Execution of a query with retries that need less memory. Hash joins and large batches are tried first;
-//! if memory runs out before the first rows, the query runs again with sort-merge joins, then with smaller
-//! batches.
+//! Execution of a query with retries in smaller batches: if memory for a sort or a merge runs out before the first rows,
+//! the query runs again with fewer rows per batch.
 
+use crate::memory_pool::is_join_memory;
 use crate::stream::{ScanDiagnostics, StreamExec};
 use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -9,7 +9,6 @@ use datafusion::dataframe::DataFrame;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
-use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -18,32 +17,29 @@ use futures::stream::{StreamExt, TryStreamExt, iter, once};
 use std::any::Any;
 use std::sync::Arc;
 
-/// Sides that are sorted are joined in so many parts at least: of one the engine makes a table in memory whatever it is told.
-const PARTS: usize = 2;
-
-/// A batch has one part in so many of a thread's memory: several are merged at once, each of them twice.
+/// A batch has at most one part in so many of a thread's memory: several are merged at once, each of them twice.
 const BATCH: usize = 16;
 
-/// Batches have one row in so many when there was no memory for them.
+/// A retry has one row in so many per batch.
 const FEWER: usize = 16;
 
-/// Asks, and asks anew where memory runs out before the first rows have come.
-pub(crate) async fn asked(
+/// Executes a query, again in smaller batches if memory runs out before the first rows.
+pub(crate) async fn execute(
     frame: DataFrame,
     diagnostics: &Arc<ScanDiagnostics>,
 ) -> Result<SendableRecordBatchStream> {
-    let (mut state, question) = frame.into_parts();
-    let mut plan = state.create_physical_plan(&question).await?;
+    let (mut state, query) = frame.into_parts();
+    let mut plan = state.create_physical_plan(&query).await?;
     let (schema, diagnostics) = (plan.schema(), Arc::clone(diagnostics));
     let batches = async move {
         let batches: SendableRecordBatchStream = loop {
-            fit(&mut state, &plan)?;
+            fit_batches(&mut state, &plan)?;
             let mut batches = execute_stream(Arc::clone(&plan), Arc::new(TaskContext::from(&state)))?;
             match batches.next().await {
-                Some(Err(error)) if is_full(&error) && takes_less(&mut state, &plan)? => {
+                Some(Err(error)) if is_full(&error) && shrink_batches(&mut state, &plan)? => {
                     drop(batches);
                     diagnostics.begin_anew();
-                    plan = state.create_physical_plan(&question).await?;
+                    plan = state.create_physical_plan(&query).await?;
                 }
                 first => {
                     let all = RecordBatchStreamAdapter::new(plan.schema(), iter(first).chain(batches));
@@ -56,8 +52,8 @@ pub(crate) async fn asked(
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, once(batches).try_flatten())))
 }
 
-/// Has no more rows in a batch than there is memory for, where payloads are in them.
-fn fit(state: &mut SessionState, plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
+/// Limits the rows of a batch to those whose payloads fit, if payloads are read.
+fn fit_batches(state: &mut SessionState, plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
     let MemoryLimit::Finite(all) = state.runtime_env().memory_pool.memory_limit() else { return Ok(()) };
     let mut payload = 0;
     plan.apply(|node| {
@@ -72,29 +68,22 @@ fn fit(state: &mut SessionState, plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
     Ok(())
 }
 
+/// Returns true if memory ran out for something that smaller batches may help.
 fn is_full(error: &DataFusionError) -> bool {
-    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
+    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) && !is_join_memory(error)
 }
 
-/// Makes the next plan one that takes less memory than this one; not, if there is none.
-fn takes_less(state: &mut SessionState, plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+/// Reduces the rows of a batch for the next try; false if that does not help.
+fn shrink_batches(state: &mut SessionState, plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     let options = state.config_mut().options_mut();
-    if options.optimizer.prefer_hash_join && has(plan, <dyn Any>::is::<HashJoinExec>)? {
-        options.optimizer.prefer_hash_join = false;
-        options.execution.target_partitions = options.execution.target_partitions.max(PARTS);
-        return Ok(true);
-    }
     let rows = options.execution.batch_size.get();
-    let sorts = has(plan, |node| {
-        node.is::<SortExec>() || node.is::<SortPreservingMergeExec>() || node.is::<SortMergeJoinExec>()
+    let sorts = plan.exists(|node| {
+        let node = node.as_ref() as &dyn Any;
+        Ok(node.is::<SortExec>() || node.is::<SortPreservingMergeExec>())
     })?;
     if rows == 1 || !sorts {
         return Ok(false);
     }
     options.execution.batch_size = ConfigNonZeroUsize::try_new(rows.div_ceil(FEWER))?;
     Ok(true)
-}
-
-fn has(plan: &Arc<dyn ExecutionPlan>, is: impl Fn(&dyn Any) -> bool) -> Result<bool> {
-    plan.exists(|node| Ok(is(node.as_ref())))
 }

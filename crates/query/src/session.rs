@@ -1,12 +1,12 @@
-//! DataFusion session of one query: its resource limits, tables and optimizer rules, without access to
+//! `DataFusion` session of one query: its resource limits, tables and optimizer rules, without access to
 //! files or network.
 
 use crate::address_literals::{AddressLiterals, as_operators};
 use crate::compact_batches::CompactBatches;
+use crate::cooperative_rule::CooperativeRule;
 use crate::evaluation_failures::EvaluationFailures;
 use crate::functions;
 use crate::group::GroupByRule;
-use crate::joins::{CooperativeRule, RescanRule};
 use crate::memory_pool::QueryMemoryPool;
 use crate::nearest::NearestFunction;
 use crate::stream::{ExplainOnly, ScanCutoff, StreamScans};
@@ -113,7 +113,6 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
         // Asked before those of the engine, which come behind it.
         .with_expr_planners(vec![Arc::new(AddressLiterals)])
         .with_default_features()
-        .with_physical_optimizer_rule(Arc::new(RescanRule))
         .with_physical_optimizer_rule(Arc::new(GroupByRule::default()))
         .with_physical_optimizer_rule(Arc::new(CompactBatches { most }))
         .with_physical_optimizer_rule(Arc::new(StreamingFilter))

@@ -2,11 +2,12 @@
 //! the memory pool counts each batch as its own bytes and a single batch fits.
 
 use super::compact;
+use crate::memory_pool::JoinTooLarge;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, OffsetSizeTrait, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -22,8 +23,9 @@ use std::any::Any;
 use std::fmt;
 use std::iter::repeat;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Puts [`CompactBatchesExec`] before and behind sorts, and before what a join keeps.
+/// Puts [`CompactBatchesExec`] below sorts and merges, and below the left side of nested-loop joins, which is held in memory.
 #[derive(Debug)]
 pub(crate) struct CompactBatches {
     /// Bytes of a batch.
@@ -40,17 +42,18 @@ impl PhysicalOptimizerRule for CompactBatches {
             let any = node.as_ref() as &dyn Any;
             let sorts = any.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_none());
             let mut inputs: Vec<_> = node.children().into_iter().cloned().collect();
-            // Of a join it is the side that is kept, in parts if it does not fit.
-            let kept = if sorts || any.is::<SortPreservingMergeExec>() {
+            let is_join = any.is::<NestedLoopJoinExec>();
+            let compacted = if sorts || any.is::<SortPreservingMergeExec>() {
                 inputs.len()
             } else {
-                usize::from(any.is::<NestedLoopJoinExec>())
+                usize::from(is_join)
             };
-            if kept == 0 {
+            if compacted == 0 {
                 return Ok(Transformed::no(node));
             }
-            for input in inputs.iter_mut().take(kept) {
-                *input = Arc::new(CompactBatchesExec { input: Arc::clone(input), most: self.most });
+            for input in inputs.iter_mut().take(compacted) {
+                let executed = is_join.then(AtomicBool::default);
+                *input = Arc::new(CompactBatchesExec { input: Arc::clone(input), most: self.most, executed });
             }
             Ok(Transformed::yes(replace_children_if_necessary(node, inputs)?))
         };
@@ -66,11 +69,15 @@ impl PhysicalOptimizerRule for CompactBatches {
     }
 }
 
-/// The same rows in the same order, in batches that share nothing and are not large.
+/// Operator that gives the rows of its input in batches of limited size that share no buffers.
 #[derive(Debug)]
 struct CompactBatchesExec {
     input: Arc<dyn ExecutionPlan>,
+    /// Maximum bytes of a batch.
     most: usize,
+    /// Set once a left side of a join was executed. The engine executes it again if it does not fit into memory, but
+    /// scans hand out each segment once.
+    executed: Option<AtomicBool>,
 }
 
 impl DisplayAs for CompactBatchesExec {
@@ -108,10 +115,14 @@ impl ExecutionPlan for CompactBatchesExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let input = children.into_iter().next().unwrap_or_else(|| Arc::clone(&self.input));
-        Ok(Arc::new(Self { input, most: self.most }))
+        let executed = self.executed.is_some().then(AtomicBool::default);
+        Ok(Arc::new(Self { input, most: self.most, executed }))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        if self.executed.as_ref().is_some_and(|executed| executed.swap(true, Ordering::Relaxed)) {
+            return Err(DataFusionError::External(Box::new(JoinTooLarge)));
+        }
         let (most, most_rows) = (self.most, context.session_config().batch_size());
         let batches = self.input.execute(partition, context)?.flat_map(move |batch| match batch {
             Ok(batch) => {

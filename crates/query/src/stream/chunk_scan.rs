@@ -53,19 +53,19 @@ pub(crate) fn pick(
 ) -> Result<(), ScanStop> {
     let mut places = predicate.columns();
     // A column that is no part of the result need not be decoded.
-    let mut packed = HashMap::new();
+    let mut narrow = HashMap::new();
     for place in &places {
         if !decoded.contains_key(place)
             && !spec.projection.contains(place)
             && let Some(cells) = chunk.packed(*place)?
         {
-            packed.insert(*place, cells);
+            narrow.insert(*place, cells);
         }
     }
-    places.retain(|place| !packed.contains_key(place));
+    places.retain(|place| !narrow.contains_key(place));
     decode(&places, spec, chunk, decoded)?;
     let cells = |place: usize| {
-        if let Some(cells) = packed.get(&place) {
+        if let Some(cells) = narrow.get(&place) {
             return Some(ColumnCells::Packed(cells));
         }
         let (cells, nulls) = decoded.get(&place)?;
