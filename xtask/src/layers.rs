@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Each crate of the workspace and the crates of the workspace that it may know. A new crate gets its row here.
-const FLOORS: [(&str, &[&str]); 18] = [
+const FLOORS: [(&str, &[&str]); 19] = [
     ("base", &[]),
     ("format", &["base"]),
     ("attributes", &["base", "format"]),
@@ -23,6 +23,7 @@ const FLOORS: [(&str, &[&str]); 18] = [
         "client",
         &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader", "query", "export"],
     ),
+    ("standing", &["base", "format", "ring", "protocol", "reader", "query", "client"]),
     (
         "planning",
         &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader", "client"],
@@ -42,6 +43,7 @@ const FLOORS: [(&str, &[&str]); 18] = [
             "query",
             "export",
             "client",
+            "standing",
             "planning",
         ],
     ),

@@ -2,10 +2,8 @@
 //! `commands`, one file each.
 #![forbid(unsafe_code)]
 
-mod acts_file;
 mod args;
 mod commands;
-mod finding;
 mod interruption;
 mod out;
 mod progress;

@@ -43,7 +43,7 @@ pub struct HitsExport {
     pub gone: u64,
     /// Counts of what was read.
     pub counts: Counts,
-    /// What was written.
+    /// Bytes and hash of the output.
     pub written: Written,
 }
 

@@ -79,9 +79,9 @@ pub struct CopyReport {
     pub slots: u64,
     /// Bytes of all copies.
     pub bytes: u64,
-    /// Copies made.
+    /// Number of copies made.
     pub copied: u64,
-    /// Copies removed.
+    /// Number of copies removed.
     pub removed: u64,
     /// Slots without a copy, for which there is no room.
     pub left: u64,

@@ -13,7 +13,7 @@ const ENOUGH_SLOTS: u64 = 4;
 pub struct Rates {
     /// Payload that comes in.
     pub payload: Rate,
-    /// Elements a second.
+    /// Number of elements a second.
     pub elements: u64,
     /// Onto the medium, journal included.
     pub disk: Rate,

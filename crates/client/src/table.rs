@@ -6,9 +6,9 @@ use std::fmt;
 /// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Texts.
+    /// Alignment of texts: left.
     Left,
-    /// Numbers.
+    /// Alignment of numbers: right.
     Right,
 }
 
@@ -25,7 +25,7 @@ impl Table {
         Self { columns: columns.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row.
+    /// Adds a row of cells.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().map(|cell| clean(&cell)).collect());
     }

@@ -47,7 +47,7 @@ impl Format {
     }
 }
 
-/// Export in progress.
+/// Export of streams in progress.
 pub struct Export(Writer);
 
 enum Writer {

@@ -25,7 +25,7 @@ pub fn time_if<S: Serializer>(known: &Option<Timestamp>, to: S) -> Result<S::Ok,
 pub struct Gap<'a> {
     /// Name of the stream.
     pub stream: &'a str,
-    /// First missing ordinal.
+    /// First of the missing ordinals.
     pub ordinal: u64,
     /// Number of missing ordinals.
     pub ordinals: u64,

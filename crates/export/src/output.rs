@@ -30,7 +30,7 @@ pub struct Output {
 pub struct PipedBytes(Rc<Cell<u64>>);
 
 impl PipedBytes {
-    /// Number of bytes.
+    /// Number of bytes so far.
     pub fn bytes(&self) -> u64 {
         self.0.get()
     }
@@ -108,7 +108,7 @@ impl OutputFile {
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Bytes.
+    /// Number of bytes written.
     pub bytes: u64,
     /// Their BLAKE3, in hexadecimal digits.
     pub blake3: String,

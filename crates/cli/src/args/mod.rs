@@ -1,6 +1,7 @@
 //! Argument groups that several commands share: what is typed, as options of the libraries.
 
 mod audit;
+mod find;
 mod index;
 mod limits;
 mod load;
@@ -8,6 +9,7 @@ mod range;
 mod ring;
 
 pub(crate) use audit::AuditArgs;
+pub(crate) use find::FindArgs;
 pub(crate) use index::IndexArg;
 pub(crate) use limits::LimitArgs;
 pub(crate) use load::{LoadArgs, MoreArgs};

@@ -1,6 +1,5 @@
 //! `holdfast audit`: what was done with data, by whom and why.
 
-use crate::acts_file::{ActsFile, Added};
 use crate::args::RingArg;
 use crate::interruption::interruption;
 use crate::out::Out;
@@ -15,6 +14,7 @@ use holdfast_client::words::{self};
 use holdfast_reader::ReaderError;
 use holdfast_reader::RingReader;
 use holdfast_ring::{ActNumbers, ActStatus, StreamStatus};
+use holdfast_standing::{ActsFile, AddedActs};
 use serde::Serialize;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -101,17 +101,17 @@ fn append(file: &Path, follow: bool, place: &Path, mut reader: RingReader, out: 
     let end = interruption()?;
     let ending = || end.load(Ordering::Relaxed);
     let mut file = ActsFile::open(file)?;
-    let (mut all, mut trouble) = (Added::default(), String::new());
+    let (mut all, mut trouble) = (AddedActs::default(), String::new());
     loop {
         let looked = look(&mut reader, file.after());
         let is_there = looked.is_ok();
         match looked {
             Ok((acts, streams)) => {
                 let added = file.add(&acts, &streams)?;
-                if !follow || added != Added::default() {
+                if !follow || added != AddedActs::default() {
                     tell(added, &file, out)?;
                 }
-                all = Added { acts: all.acts + added.acts, dropped: all.dropped + added.dropped };
+                all = AddedActs { acts: all.acts + added.acts, dropped: all.dropped + added.dropped };
             }
             Err(error) if !follow => return Err(ring_failure(&error)),
             // The recorder has ended, or goes on without us.
@@ -154,7 +154,7 @@ fn look(
 }
 
 /// Says what was added. What is missing is said at once, for somebody may be there for a long time.
-fn tell(added: Added, file: &ActsFile, out: &mut Out) -> Result<()> {
+fn tell(added: AddedActs, file: &ActsFile, out: &mut Out) -> Result<()> {
     if out.is_json() {
         return out.object(&Appended { appended: added.acts, dropped: added.dropped });
     }

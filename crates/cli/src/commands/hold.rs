@@ -1,21 +1,26 @@
 //! `holdfast hold`: keep a range from expiring.
 
+use crate::args::FindArgs;
 use crate::args::RangeArgs;
 use crate::args::RingArg;
-use crate::finding::{self, Asked, FindArgs};
+use crate::interruption::interruption;
 use crate::out::{Out, notices};
 use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, HoldId, Ordinal, Timestamp};
 use holdfast_client::attribution::current_user;
 use holdfast_client::json;
+use holdfast_client::json::HoldProgress;
 use holdfast_client::orders;
 use holdfast_client::session::{self, ring_failure};
 use holdfast_client::times::{self, When};
 use holdfast_client::words;
 use holdfast_reader::{RingReader, Selection};
 use holdfast_ring::{HoldRequest, Order, Outcome, Range};
+use holdfast_standing::{self as standing, Event, Observer};
 use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Keep a range of streams from expiring until it is released
 #[derive(clap::Args, Debug)]
@@ -76,15 +81,16 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     }
     let (path, mut reader) = args.ring.open()?;
     if let Some(id) = args.find.resume {
-        return finding::resume(&path, HoldId(id), out);
+        return standing::resume(&path, HoldId(id), &notices(), &mut Progress { out });
     }
     let streams = reader.streams().map_err(|error| ring_failure(&error))?;
     let selection = session::selection(&streams, &args.streams, &args.range.options())?;
     let reason = args.reason.clone().unwrap_or_default();
     let owner = args.owner.clone().unwrap_or_else(current_user);
     if args.find.is_some() {
-        let slots = reader.status().map_err(|error| ring_failure(&error))?.ring.slots.total;
-        return finding::run(&path, &args.find, Asked { reason, owner, until, selection, slots }, out);
+        drop(reader);
+        let options = args.find.options(selection, reason, owner, until);
+        return standing::hold(&path, options, &notices(), &mut Progress { out });
     }
     if let Some(option) = args.find.only_for_condition_hold() {
         return Err(Failure::usage(format_args!(
@@ -197,4 +203,73 @@ fn ahead(from: Timestamp) -> Failure {
 
 fn in_slots(slots: u32, bytes: ByteSize) -> String {
     format!("{} ({bytes})", counted(slots.into(), "slot"))
+}
+
+/// Printer of the progress of a condition hold.
+struct Progress<'o> {
+    out: &'o mut Out,
+}
+
+impl Observer for Progress<'_> {
+    fn event(&mut self, event: &Event<'_>) -> Result<()> {
+        let out = &mut *self.out;
+        match event {
+            Event::Held { progress, .. } | Event::Extended(progress) if out.is_json() => out.object(progress),
+            Event::Unseen(unseen) if out.is_json() => out.object(unseen),
+            Event::Distilled(distilled) if out.is_json() => out.object(distilled),
+            Event::Held { progress, bytes } => {
+                out.line(format_args!("hold {}: {}", progress.id, held(progress, *bytes)))
+            }
+            Event::Extended(progress) => out.line(extended(progress)),
+            Event::Distilled(distilled) => out.line(format_args!(
+                "{}: {} distilled into {}: {} ({})",
+                times::to_the_second(distilled.at),
+                counted(distilled.originals.into(), "slot"),
+                distilled.copies,
+                counted(distilled.elements, "element"),
+                ByteSize(distilled.bytes)
+            )),
+            Event::Left { id, ring } if !out.is_json() => out.line(format_args!(
+                "hold {id} stands; `holdfast hold {} --resume {id}` goes on with it",
+                ring.display()
+            )),
+            Event::Unseen(_) | Event::Left { .. } => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.out.flush()
+    }
+
+    fn interruption(&mut self) -> Result<Arc<AtomicBool>> {
+        interruption()
+    }
+}
+
+/// The slots that a new condition hold keeps, in words.
+fn held(progress: &HoldProgress, bytes: ByteSize) -> String {
+    let mut text = format!("{} kept from expiring", in_slots(progress.slots, bytes));
+    if progress.elements > 0 {
+        text = format!("{} found, {text}", counted(progress.elements, "element"));
+    }
+    if progress.missed > 0 {
+        text = format!("{text}; {} expired before", counted(progress.missed.into(), "slot"));
+    }
+    text
+}
+
+/// The growth of a condition hold, in words.
+fn extended(progress: &HoldProgress) -> String {
+    let HoldProgress { at, elements, slots, added, missed, quota_left, .. } = *progress;
+    let left = quota_left.map_or_else(String::new, |left| format!(", {left} of the quota left"));
+    let gone = match missed {
+        0 => String::new(),
+        missed => format!("; {} expired before", counted(missed.into(), "slot")),
+    };
+    format!(
+        "{}: {} found, {} more held, {slots} in all{left}{gone}",
+        times::to_the_second(at),
+        counted(elements, "element"),
+        counted(added.into(), "slot"),
+    )
 }

@@ -17,9 +17,9 @@ pub struct Act<'a> {
     /// Time of the act.
     #[serde(serialize_with = "time")]
     pub at: Timestamp,
-    /// Who did it.
+    /// Owner of the act.
     pub owner: &'a str,
-    /// Why.
+    /// Reason that the owner gave.
     pub reason: &'a str,
     /// The hold that it is about.
     pub hold: Option<u64>,

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Counters of a stream over the ring's life.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Counters {
-    /// Elements received.
+    /// Number of elements received.
     pub received: u64,
     /// Bytes of their payloads.
     pub received_bytes: u64,
@@ -16,7 +16,7 @@ pub struct Counters {
     pub lost_bytes: u64,
     /// Ordinal of the next element.
     pub next_ordinal: u64,
-    /// Gaps.
+    /// Number of gaps recorded.
     pub gaps: u64,
     /// Gaps of an unknown number of elements.
     pub unknown_gaps: u64,

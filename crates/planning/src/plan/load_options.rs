@@ -17,13 +17,13 @@ pub struct LoadOptions {
     pub elements: Option<u64>,
     /// Framing, where it is known.
     pub frame: Option<Framing>,
-    /// Number of streams.
+    /// Number of streams recorded.
     pub streams: u16,
     /// Payload that may come at once beyond the rate.
     pub burst: ByteSize,
     /// Attributes that are read of every element, as `record --attr` takes them.
     pub attributes: Vec<String>,
-    /// Slot size.
+    /// Size of a slot.
     pub slot: Option<ByteSize>,
     /// Slots that are written in one go while somebody reads.
     pub gather: Option<u16>,

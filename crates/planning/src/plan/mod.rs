@@ -317,9 +317,9 @@ fn smallest(slot: ByteSize, slots: u32) -> ByteSize {
 
 /// Plan of a ring on the device that a profile is of.
 pub struct Plan {
-    /// The profile.
+    /// The profile of the device.
     pub profile: Profile,
-    /// What is asked.
+    /// The request as it is planned.
     pub ask: Ask,
     /// What follows from it.
     pub answer: Answer,

@@ -1,56 +1,44 @@
-//! A pass over what is due of a hold: what it wants is distilled, together with others that keep the same slots.
+//! Distiller of a hold: a pass over its due slots, together with other holds that keep the same slots.
 
 use super::AGAIN;
-use crate::finding::wish::{self, Kept};
-use crate::finding::{ask, distil, limits, warn};
-use crate::out::notices;
+use crate::condition_hold::limits;
+use crate::retention_set::{self, Kept};
+use crate::{distil_groups, tolerant_search};
 use holdfast_base::failure::{Failure, Result};
-use holdfast_base::{Age, HoldId, Sequence, Timestamp};
-use holdfast_client::json;
+use holdfast_base::{Age, HoldId, Sequence};
+use holdfast_client::Notices;
+use holdfast_client::json::DistilledSlots;
 use holdfast_client::orders;
 use holdfast_client::session::{self, ring_failure};
 use holdfast_client::sql::Sql;
 use holdfast_query::stream::SkippedData;
 use holdfast_ring::{DistilRequest, HoldStatus, Order, Original, Outcome, Refusal, SlotStatus, StreamStatus};
-use serde::Serialize;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-/// What was distilled, for scripts.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Distilled {
-    pub(super) id: u64,
-    #[serde(serialize_with = "json::time")]
-    pub(super) at: Timestamp,
-    pub(super) originals: u32,
-    pub(super) copies: u32,
-    pub(super) elements: u64,
-    pub(super) bytes: u64,
-}
-
 /// How far the hold is when a pass begins.
 #[derive(Clone, Debug)]
-pub(super) struct Brief {
-    pub(super) standing: bool,
+pub(crate) struct Brief {
+    pub(crate) standing: bool,
     /// Nothing more comes to it.
-    pub(super) last: bool,
+    pub(crate) last: bool,
     /// Before this slot all has been looked at.
-    pub(super) looked_before: Sequence,
+    pub(crate) looked_before: Sequence,
     /// What was found and waits for room: few slots are distilled for it, too.
-    pub(super) waiting: Option<Vec<(Sequence, Sequence)>>,
+    pub(crate) waiting: Option<Vec<(Sequence, Sequence)>>,
 }
 
 /// What a pass came to.
 #[derive(Debug)]
-pub(super) struct Passed {
+pub(crate) struct Passed {
     /// Slots that are free now.
-    pub(super) freed: u32,
+    pub(crate) freed: u32,
     /// Whether something is left that may become due; whether some of it may be now.
-    pub(super) left: bool,
-    pub(super) may_go: bool,
+    pub(crate) left: bool,
+    pub(crate) may_go: bool,
     /// What came in the way of the first that could not be tried.
-    pub(super) trouble: Option<Failure>,
+    pub(crate) trouble: Option<Failure>,
 }
 
 /// What became of a group.
@@ -74,9 +62,10 @@ struct There<'a> {
 }
 
 /// Distils for one hold, and keeps in mind of what nothing came.
-pub(super) struct Distiller {
+pub(crate) struct Distiller {
     path: PathBuf,
     id: HoldId,
+    notices: Notices,
     /// With the streams that it knows.
     engine: Option<(Sql, Vec<StreamStatus>)>,
     /// Slots that stay whole as long as these holds keep them: a copy would save nothing, or what they want cannot be told.
@@ -91,14 +80,15 @@ pub(super) struct Distiller {
 
 /// The holds that keep a slot.
 fn holder_ids(holds: &[HoldStatus], sequence: Sequence) -> Vec<HoldId> {
-    distil::holders(holds, sequence).map(|hold| hold.id).collect()
+    distil_groups::holders(holds, sequence).map(|hold| hold.id).collect()
 }
 
 impl Distiller {
-    pub(super) fn new(path: PathBuf, id: HoldId) -> Self {
+    pub(crate) fn new(path: PathBuf, id: HoldId, notices: Notices) -> Self {
         Self {
             path,
             id,
+            notices,
             engine: None,
             whole: HashMap::new(),
             tried: HashMap::new(),
@@ -108,11 +98,11 @@ impl Distiller {
     }
 
     /// Distils what is due, as long as nobody says that it is `over`; why there is no going on, if so.
-    pub(super) fn pass(
+    pub(crate) fn pass(
         &mut self,
         brief: &Brief,
         over: &dyn Fn() -> bool,
-        tell: &dyn Fn(Distilled),
+        tell: &dyn Fn(DistilledSlots),
     ) -> Result<ControlFlow<Failure, Passed>> {
         let mut reader = session::open(&self.path)?;
         let open = reader.status().map_err(|error| ring_failure(&error))?.ring;
@@ -127,7 +117,7 @@ impl Distiller {
             // Whoever asks for more of it is told.
             return Ok(ControlFlow::Continue(Passed { freed: 0, left: false, may_go: true, trouble: None }));
         };
-        let mut groups = distil::groups(self.id, &holds, &slots, open);
+        let mut groups = distil_groups::groups(self.id, &holds, &slots, open);
         let again = |at: Age| at.0 + slots.len() as u64 / AGAIN <= open.0;
         self.tried.retain(|_, at| !again(*at));
         self.whole.retain(|sequence, then| *then == holder_ids(&holds, *sequence));
@@ -166,15 +156,15 @@ impl Distiller {
         }
         let stays = |sequence| self.whole.contains_key(&sequence) || self.damaged.contains(&sequence);
         let is_stuck = |sequence| stays(sequence) || self.tried.contains_key(&sequence);
-        let left = distil::is_left(self.id, &holds, &slots, &stays);
-        let may_go = distil::is_left(self.id, &holds, &slots, &is_stuck);
+        let left = distil_groups::is_left(self.id, &holds, &slots, &stays);
+        let may_go = distil_groups::is_left(self.id, &holds, &slots, &is_stuck);
         Ok(ControlFlow::Continue(Passed { freed, left, may_go, trouble }))
     }
 
     /// Sets the engine up anew where streams or their attributes have changed.
     fn learn(&mut self, streams: Vec<StreamStatus>) -> Result<()> {
-        if self.engine.as_ref().is_none_or(|(_, known)| !ask::is_the_same(known, &streams)) {
-            self.engine = Some((ask::engine(&self.path, &limits())?, streams));
+        if self.engine.as_ref().is_none_or(|(_, known)| !tolerant_search::is_the_same(known, &streams)) {
+            self.engine = Some((tolerant_search::engine(&self.path, &limits())?, streams));
         }
         Ok(())
     }
@@ -187,8 +177,8 @@ impl Distiller {
         // What nobody has looked at yet is not gone, nor is what waits for room: it would be taken for that.
         let is_looked_at = !brief.standing || sequence < brief.looked_before;
         match &brief.waiting {
-            Some(waiting) if !distil::keeps(mine, sequence) => {
-                is_looked_at && !distil::within(waiting, sequence)
+            Some(waiting) if !distil_groups::keeps(mine, sequence) => {
+                is_looked_at && !distil_groups::within(waiting, sequence)
             }
             Some(_) => true,
             None => is_looked_at,
@@ -200,10 +190,10 @@ impl Distiller {
         let Some((sql, known)) = &self.engine else { return Ok(Kept::Unseen(BTreeSet::new())) };
         sql.engine.diagnostics.take();
         // How far others have looked is known to them.
-        let shared = there.holds.iter().filter(|hold| distil::keeps_of(hold, group)).count() > 1;
+        let shared = there.holds.iter().filter(|hold| distil_groups::keeps_of(hold, group)).count() > 1;
         let looked = if shared { Sequence(0) } else { there.looked_before };
-        let going_on = distil::going_on(group, there.slots, looked);
-        let kept = wish::keep(sql, known, there.holds, (group, &going_on))?;
+        let going_on = distil_groups::going_on(group, there.slots, looked);
+        let kept = retention_set::keep(sql, known, there.holds, (group, &going_on))?;
         let missed = sql.engine.diagnostics.take();
         Ok(if missed == SkippedData::default() { kept } else { Kept::Unseen(missed.slots) })
     }
@@ -212,7 +202,8 @@ impl Distiller {
     fn untold(&self, hold: HoldId, there: &There<'_>, group: &[SlotStatus]) -> Result<Vec<Sequence>> {
         let of_hold = there.holds.iter().find(|other| other.id == hold);
         let mut untold = Vec::new();
-        for slot in group.iter().filter(|slot| of_hold.is_some_and(|hold| distil::keeps(hold, slot.sequence)))
+        for slot in
+            group.iter().filter(|slot| of_hold.is_some_and(|hold| distil_groups::keeps(hold, slot.sequence)))
         {
             if let Kept::Untold(..) = self.keep(there, std::slice::from_ref(slot))? {
                 untold.push(slot.sequence);
@@ -224,7 +215,7 @@ impl Distiller {
     /// Says why slots do, of each hold once.
     fn stays_whole(&mut self, hold: HoldId, why: &Failure) {
         if self.untold.insert(hold) {
-            warn(&format_args!(
+            self.notices.tell(format_args!(
                 "what hold {hold} wants cannot be told of some slots that it keeps, and these stay whole: {why}"
             ));
         }
@@ -235,16 +226,16 @@ impl Distiller {
         &mut self,
         there: &There<'_>,
         group: &[SlotStatus],
-        tell: &dyn Fn(Distilled),
+        tell: &dyn Fn(DistilledSlots),
     ) -> Result<ControlFlow<Failure, Became>> {
         let fewer = (group.len() > 1).then(|| &group[..group.len() / 2]);
-        let of_group = || distil::originals(group).collect();
+        let of_group = || distil_groups::originals(group).collect();
         let (originals, bytes) = match self.keep(there, group)? {
             Kept::These(originals, bytes) => (originals, bytes),
             Kept::Unseen(damaged) => {
                 for slot in damaged {
                     if self.damaged.insert(slot) {
-                        warn(&format_args!(
+                        self.notices.tell(format_args!(
                             "sequence {slot} is damaged and stays whole; `holdfast check` says where"
                         ));
                     }
@@ -275,8 +266,8 @@ impl Distiller {
         let of = |originals: &[Original]| {
             Order::Distil(DistilRequest { hold: self.id, originals: originals.to_vec() })
         };
-        let order = of(&wish::within_an_order(originals, &|originals| orders::fits(&of(originals))));
-        let (originals, copies, elements, bytes) = match orders::ask(&self.path, &order, &notices())? {
+        let order = of(&retention_set::within_an_order(originals, &|originals| orders::fits(&of(originals))));
+        let (originals, copies, elements, bytes) = match orders::ask(&self.path, &order, &self.notices)? {
             Outcome::Distilled { due: 0, .. } | Outcome::Refused(Refusal::Busy(_)) => {
                 return Ok(ControlFlow::Continue(Became::Later));
             }
@@ -295,7 +286,7 @@ impl Distiller {
             let became = if group.iter().all(is_same) { Became::Same(of_group()) } else { Became::Later };
             return Ok(ControlFlow::Continue(became));
         }
-        tell(Distilled { id: self.id.0, at: session::now(), originals, copies, elements, bytes });
+        tell(DistilledSlots { id: self.id.0, at: session::now(), originals, copies, elements, bytes });
         Ok(ControlFlow::Continue(Became::Distilled(originals.saturating_sub(copies))))
     }
 }

@@ -1,26 +1,26 @@
-//! A hold that goes on: turn by turn it is extended by what was found, and what is due is distilled.
+//! Follow-up of a condition hold: turn by turn it is extended by what was found, and what is due is distilled.
 
-mod beside;
+mod background;
 mod distiller;
-mod giving;
+mod extensions;
 
-pub(super) use giving::Giving;
+pub(crate) use extensions::Extensions;
 
-use super::ask::Failing;
-use super::evaluator::Evaluator;
-use super::fit::{Fit, Full, Runs, without};
-use super::{Shown, ShownUnseen, resumed, warn};
-use crate::interruption::interruption;
-use crate::out::{Out, notices};
-use beside::Beside;
+use crate::condition_hold::resumed;
+use crate::evaluator::Evaluator;
+use crate::fit::{Fit, Full, Runs, without};
+use crate::observer::{Event, Observer};
+use crate::tolerant_search::Failing;
+use background::Background;
 use distiller::Distiller;
 use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{HoldId, Ordinal, Sequence, StreamId};
+use holdfast_client::Notices;
+use holdfast_client::json::{HoldProgress, UnseenElements};
 use holdfast_client::orders;
 use holdfast_client::session;
 use holdfast_client::sql;
-use holdfast_client::times;
 use holdfast_ring::{ExtendRequest, Order, Outcome, Refusal};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -38,16 +38,17 @@ const MARK: Duration = Duration::from_secs(10);
 const AGAIN: u64 = 8;
 
 /// A hold that goes on being extended.
-pub(super) struct Follow<'a> {
+pub(crate) struct Follow<'a> {
     path: &'a Path,
     id: HoldId,
     standing: bool,
+    notices: &'a Notices,
     /// Whether it has been interrupted.
     end: Arc<AtomicBool>,
     /// Whoever distils, where that is wanted.
-    beside: Option<Beside>,
+    background: Option<Background>,
     /// What is found is given to whoever records.
-    giving: Giving<'a>,
+    extensions: Extensions<'a>,
     /// Elements that were found, of whose slots it is not known yet whether they can be kept.
     found: u64,
     /// What is to be told when it would survive a crash, and what before that, of which this was asked.
@@ -120,22 +121,26 @@ struct Fitted {
 
 impl<'a> Follow<'a> {
     /// By what is given over.
-    pub(super) fn new(
-        giving: Giving<'a>,
+    pub(crate) fn new(
+        extensions: Extensions<'a>,
         path: &'a Path,
         id: HoldId,
-        standing: bool,
-        distil: bool,
+        (standing, distil): (bool, bool),
+        notices: &'a Notices,
+        observer: &mut dyn Observer,
     ) -> Result<Self> {
-        let end = interruption()?;
-        let beside = distil.then(|| Beside::begin(Distiller::new(path.to_owned(), id), Arc::clone(&end)));
+        let end = observer.interruption()?;
+        let background = distil.then(|| {
+            Background::begin(Distiller::new(path.to_owned(), id, notices.clone()), Arc::clone(&end))
+        });
         Ok(Self {
             path,
             id,
             standing,
+            notices,
             end,
-            beside,
-            giving,
+            background,
+            extensions,
             found: 0,
             untold: News::default(),
             unsure: News::default(),
@@ -153,7 +158,7 @@ impl<'a> Follow<'a> {
     }
 
     /// So much of what was found is held, and so many slots of it were gone; the rest waits.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &mut self,
         fit: Fit,
         (slots, left): (u32, u32),
@@ -166,34 +171,34 @@ impl<'a> Follow<'a> {
     }
 
     /// Until it is interrupted, or all that was to come has come.
-    pub(super) fn run(mut self, mut evaluator: Evaluator, out: &mut Out) -> Result<()> {
+    pub(crate) fn run(mut self, mut evaluator: Evaluator, observer: &mut dyn Observer) -> Result<()> {
         evaluator.pass_failing();
         self.told_to = evaluator.looked();
-        let mut ended = self.go_on(&mut evaluator, out);
+        let mut ended = self.go_on(&mut evaluator, observer);
         if ended.is_err() {
             // What was taken before may be told all the same.
-            let _ = self.outlast(out);
+            let _ = self.outlast(observer);
         }
         // What is begun is not left half done.
-        ended = ended.and(self.distil(&evaluator, true, out).map(drop));
+        ended = ended.and(self.distil(&evaluator, true, observer).map(drop));
         self.fails_of(Vec::new(), true);
         ended
     }
 
-    fn go_on(&mut self, evaluator: &mut Evaluator, out: &mut Out) -> Result<()> {
+    fn go_on(&mut self, evaluator: &mut Evaluator, observer: &mut dyn Observer) -> Result<()> {
         let mut trouble: Option<Failure> = None;
-        let distils = self.beside.is_some();
+        let distils = self.background.is_some();
         let mut undistilled = distils;
         while self.standing || !evaluator.is_done() || undistilled {
-            let rested = self.rest(out)?;
+            let rested = self.rest(observer)?;
             let ending = self.end.load(Ordering::Relaxed);
             let mut turned = match rested {
-                Ok(ControlFlow::Continue(())) => self.turn(evaluator, ending, out),
+                Ok(ControlFlow::Continue(())) => self.turn(evaluator, ending, observer),
                 rested => rested,
             };
             // What has not been looked at again counts as not looked at.
-            if distils && !self.giving.is_lost() && !matches!(turned, Ok(ControlFlow::Break(_))) {
-                let distilled = self.distil(evaluator, ending, out);
+            if distils && !self.extensions.is_lost() && !matches!(turned, Ok(ControlFlow::Break(_))) {
+                let distilled = self.distil(evaluator, ending, observer);
                 let distilled = distilled.map(|done| done.map_continue(|left| undistilled = left));
                 turned = match distilled {
                     Ok(ControlFlow::Continue(())) => turned,
@@ -208,20 +213,17 @@ impl<'a> Follow<'a> {
                 // The recorder ends, or another begins.
                 Err(failure) => {
                     if trouble.as_ref() != Some(&failure) {
-                        warn(&failure);
+                        self.notices.tell(&failure);
                     }
                     trouble = Some(failure);
                 }
             }
             if ending {
-                if let ControlFlow::Break(refused) = self.outlast(out)? {
+                if let ControlFlow::Break(refused) = self.outlast(observer)? {
                     return Err(refused);
                 }
-                if (self.standing || undistilled) && !out.is_json() {
-                    let (id, ring) = (self.id, self.path.display());
-                    out.line(format_args!(
-                        "hold {id} stands; `holdfast hold {ring} --resume {id}` goes on with it"
-                    ))?;
+                if self.standing || undistilled {
+                    observer.event(&Event::Left { id: self.id.0, ring: self.path })?;
                 }
                 if self.standing || undistilled || evaluator.is_done() {
                     return Ok(());
@@ -236,7 +238,7 @@ impl<'a> Follow<'a> {
             // Without it whoever goes on looks once more for what there is.
             let _ = self.extend(evaluator, &[]);
         }
-        if let ControlFlow::Break(refused) = self.outlast(out)? {
+        if let ControlFlow::Break(refused) = self.outlast(observer)? {
             return Err(refused);
         }
         if self.missed > 0 {
@@ -258,7 +260,7 @@ impl<'a> Follow<'a> {
         let failure = Failure::failed(format_args!(
             "nobody reads what is said of hold {id} any more, and so it is not gone on with"
         ));
-        if !self.standing && self.beside.is_none() {
+        if !self.standing && self.background.is_none() {
             // There is no going on with such a one.
             return failure;
         }
@@ -267,18 +269,18 @@ impl<'a> Follow<'a> {
     }
 
     /// Until the next turn; what is heard meanwhile is told at once. It is the end if nobody listens.
-    fn rest(&mut self, out: &mut Out) -> Result<Result<ControlFlow<Failure>>> {
+    fn rest(&mut self, observer: &mut dyn Observer) -> Result<Result<ControlFlow<Failure>>> {
         let begun = Instant::now();
-        out.flush().map_err(|failure| self.unheard(failure))?;
-        let heard = self.hear(TURN, out);
-        out.flush().map_err(|failure| self.unheard(failure))?;
+        observer.flush().map_err(|failure| self.unheard(failure))?;
+        let heard = self.hear(TURN, observer);
+        observer.flush().map_err(|failure| self.unheard(failure))?;
         std::thread::sleep(TURN.saturating_sub(begun.elapsed()));
         Ok(heard)
     }
 
     /// Tells what would survive a crash by now, if that is heard within some time.
-    fn hear(&mut self, within: Duration, out: &mut Out) -> Result<ControlFlow<Failure>> {
-        let Some(outcome) = self.giving.hear(within)? else { return Ok(ControlFlow::Continue(())) };
+    fn hear(&mut self, within: Duration, observer: &mut dyn Observer) -> Result<ControlFlow<Failure>> {
+        let Some(outcome) = self.extensions.hear(within)? else { return Ok(ControlFlow::Continue(())) };
         match outcome {
             Outcome::Extended { slots, left, .. } => {
                 let news = std::mem::take(&mut self.unsure);
@@ -286,8 +288,8 @@ impl<'a> Follow<'a> {
                     // No order tells until there is room.
                     self.keeps.get_or_insert((slots, left));
                 }
-                self.tell(news, (slots, left), out)?;
-                self.tell_or_ask(out).map(ControlFlow::Continue)
+                self.tell(news, (slots, left), observer)?;
+                self.tell_or_ask(observer).map(ControlFlow::Continue)
             }
             Outcome::Refused(refusal) => Ok(ControlFlow::Break(session::refused(&refusal))),
             other => Ok(ControlFlow::Break(orders::unexpected(&other))),
@@ -295,38 +297,38 @@ impl<'a> Follow<'a> {
     }
 
     /// Tells what would survive a crash, and asks when the rest would.
-    fn tell_or_ask(&mut self, out: &mut Out) -> Result<()> {
-        if self.giving.is_lost() {
+    fn tell_or_ask(&mut self, observer: &mut dyn Observer) -> Result<()> {
+        if self.extensions.is_lost() {
             // Nobody knows what of it would.
             return Ok(());
         }
-        if self.giving.ask()? {
+        if self.extensions.ask()? {
             self.unsure = std::mem::take(&mut self.untold);
         }
-        if self.giving.is_sure()
+        if self.extensions.is_sure()
             && let Some(keeps) = self.keeps
         {
             let news = std::mem::take(&mut self.untold);
-            self.tell(news, keeps, out)?;
+            self.tell(news, keeps, observer)?;
         }
         Ok(())
     }
 
     /// Waits until all that was taken would survive a crash, and tells of it.
-    fn outlast(&mut self, out: &mut Out) -> Result<ControlFlow<Failure>> {
+    fn outlast(&mut self, observer: &mut dyn Observer) -> Result<ControlFlow<Failure>> {
         let mut ended = ControlFlow::Continue(());
-        self.tell_or_ask(out)?;
-        while !self.giving.is_lost() && !self.giving.is_sure() && ended.is_continue() {
-            ended = self.hear(TURN, out)?;
+        self.tell_or_ask(observer)?;
+        while !self.extensions.is_lost() && !self.extensions.is_sure() && ended.is_continue() {
+            ended = self.hear(TURN, observer)?;
         }
-        out.flush()?;
+        observer.flush()?;
         Ok(ended)
     }
 
     /// Looks again from where the hold is, for what a recorder had taken that may have ended with it; what was told is not told again.
     fn look_again(&mut self, evaluator: &mut Evaluator) -> Result<ControlFlow<Failure>> {
         (self.found, self.untold, self.unsure, self.keeps) = (0, News::default(), News::default(), None);
-        self.giving.begin()?;
+        self.extensions.begin()?;
         let mut again = match resumed(self.path, self.id)? {
             ControlFlow::Continue((_, again)) => again,
             ControlFlow::Break(gone) => return Ok(ControlFlow::Break(gone)),
@@ -334,7 +336,7 @@ impl<'a> Follow<'a> {
         again.pass_failing();
         again.follow(&self.told_to, evaluator);
         *evaluator = again;
-        self.giving.has_found();
+        self.extensions.has_found();
         (self.waiting, self.room) = (None, Room::Enough);
         self.sent.clear();
         Ok(ControlFlow::Continue(()))
@@ -345,14 +347,14 @@ impl<'a> Follow<'a> {
         &mut self,
         evaluator: &mut Evaluator,
         ending: bool,
-        out: &mut Out,
+        observer: &mut dyn Observer,
     ) -> Result<ControlFlow<Failure>> {
-        if self.giving.is_lost()
+        if self.extensions.is_lost()
             && let ControlFlow::Break(gone) = self.look_again(evaluator)?
         {
             return Ok(ControlFlow::Break(gone));
         }
-        self.tell_or_ask(out)?;
+        self.tell_or_ask(observer)?;
         if self.waiting.as_ref().is_some_and(|waiting| waiting.asked || ending) {
             return Ok(ControlFlow::Continue(()));
         }
@@ -367,15 +369,15 @@ impl<'a> Follow<'a> {
                 evaluator.stop_looking();
             }
             if let Err(failure) = sql::told(&turn.missed) {
-                warn(&failure);
+                self.notices.tell(&failure);
             }
             for unseen in &turn.unseen {
-                warn(unseen);
-                if out.is_json() {
-                    let ((from, end), stream) = (unseen.ordinals, &*unseen.stream);
-                    let unseen_ordinals = (from.0, end.0);
-                    out.object(&ShownUnseen { id: self.id.0, at: session::now(), stream, unseen_ordinals })?;
-                }
+                self.notices.tell(unseen);
+                let ((from, end), stream) = (unseen.ordinals, &*unseen.stream);
+                let unseen_ordinals = (from.0, end.0);
+                let at = session::now();
+                let unseen = UnseenElements { id: self.id.0, at, stream, unseen_ordinals };
+                observer.event(&Event::Unseen(unseen))?;
             }
             self.fails_of(turn.failing, ending);
             self.found += turn.elements;
@@ -385,11 +387,11 @@ impl<'a> Follow<'a> {
         // What is in slots that it keeps already takes no order, but may be durable later than these.
         if !news && !ending && self.said.elapsed() < MARK && self.keeps.is_some() {
             if self.standing && self.found > 0 {
-                self.giving.owe()?;
+                self.extensions.owe()?;
             }
             evaluator.is_held();
             self.note(0, 0, evaluator);
-            self.tell_or_ask(out)?;
+            self.tell_or_ask(observer)?;
             return trouble.map_or(Ok(ControlFlow::Continue(())), Err);
         }
         let Fitted { extended, fit } = match self.extend(evaluator, &sequences)? {
@@ -405,11 +407,11 @@ impl<'a> Follow<'a> {
             self.keeps = Some((slots, left));
             self.note(added, missed, evaluator);
         }
-        if let Some(full) = fit.full.filter(|_| self.beside.is_none()) {
+        if let Some(full) = fit.full.filter(|_| self.background.is_none()) {
             return Ok(ControlFlow::Break(self.spent(full)));
         }
         self.settle(fit, evaluator);
-        self.tell_or_ask(out)?;
+        self.tell_or_ask(observer)?;
         trouble.map_or(Ok(ControlFlow::Continue(())), Err)
     }
 
@@ -431,7 +433,7 @@ impl<'a> Follow<'a> {
         }
         if ending || self.told.is_none_or(|told| told.elapsed() >= MARK) {
             for failing in self.failing.drain(..) {
-                warn(&failing);
+                self.notices.tell(&failing);
                 self.told = Some(Instant::now());
             }
         }
@@ -451,8 +453,8 @@ impl<'a> Follow<'a> {
         evaluator.are_held(&fit.wanted);
         if self.room == Room::Enough {
             self.room = Room::Short;
-            if let Some(beside) = &mut self.beside {
-                beside.hurry();
+            if let Some(background) = &mut self.background {
+                background.hurry();
             }
             let (id, others) =
                 (self.id, "waits until slots of the hold are distilled, when their turn to expire has come");
@@ -462,7 +464,8 @@ impl<'a> Follow<'a> {
                 }
                 Full::Ring => format!("there is no room for all of hold {id}"),
             };
-            warn(&format_args!("{why}: what else is found {others}; what expires before that is told"));
+            self.notices
+                .tell(format_args!("{why}: what else is found {others}; what expires before that is told"));
         }
         self.waiting = Some(Waiting { sequences: fit.rest, full, asked: true });
     }
@@ -485,9 +488,9 @@ impl<'a> Follow<'a> {
                 durable: !self.standing,
             };
             let outcome = if self.standing {
-                self.giving.give(&request)?
+                self.extensions.give(&request)?
             } else {
-                orders::ask(self.path, &Order::Extend(request), &notices())?
+                orders::ask(self.path, &Order::Extend(request), self.notices)?
             };
             match outcome {
                 Outcome::Extended { added, slots, left, missed } => {
@@ -495,7 +498,7 @@ impl<'a> Follow<'a> {
                     return Ok(ControlFlow::Continue(Fitted { extended, fit }));
                 }
                 Outcome::Refused(refusal)
-                    if (self.beside.is_some() || matches!(refusal, Refusal::Quota { .. }))
+                    if (self.background.is_some() || matches!(refusal, Refusal::Quota { .. }))
                         && fit.takes_less(&refusal, self.standing) =>
                 {
                     if fit.wanted.is_empty() {
@@ -521,7 +524,7 @@ impl<'a> Follow<'a> {
             }
             Full::Ring => format!("there is no room for all that was found for hold {id}"),
         };
-        let (more, or) = if self.beside.is_some() {
+        let (more, or) = if self.background.is_some() {
             (", and nothing more of it can be distilled", "")
         } else {
             ("", " or with --distil")
@@ -540,7 +543,7 @@ impl<'a> Follow<'a> {
     }
 
     /// Says what came to be held, if there is anything to say.
-    fn tell(&mut self, news: News, (slots, left): (u32, u32), out: &mut Out) -> Result<()> {
+    fn tell(&mut self, news: News, (slots, left): (u32, u32), observer: &mut dyn Observer) -> Result<()> {
         let News { elements, added, missed, to } = news;
         if !to.is_empty() {
             self.told_to = to;
@@ -551,22 +554,14 @@ impl<'a> Follow<'a> {
         if added == 0 && elements == 0 && missed == 0 && !grew {
             return Ok(());
         }
-        let at = session::now();
-        let left = self.standing.then_some(left);
-        if out.is_json() {
-            let id = self.id.0;
-            return out.object(&Shown { id, at, elements, slots, added, missed, quota_left: left });
-        }
-        let left = left.map_or_else(String::new, |left| format!(", {left} of the quota left"));
-        let gone = match missed {
-            0 => String::new(),
-            missed => format!("; {} expired before", counted(missed.into(), "slot")),
-        };
-        out.line(format_args!(
-            "{}: {} found, {} more held, {slots} in all{left}{gone}",
-            times::to_the_second(at),
-            counted(elements, "element"),
-            counted(added.into(), "slot"),
-        ))
+        observer.event(&Event::Extended(HoldProgress {
+            id: self.id.0,
+            at: session::now(),
+            elements,
+            slots,
+            added,
+            missed,
+            quota_left: self.standing.then_some(left),
+        }))
     }
 }

@@ -1,13 +1,13 @@
-//! What of what was found has room in a hold: the oldest, where the others can wait until slots of it are distilled.
+//! Fit of found slots into a hold: the oldest of them, where the others can wait until slots of the hold are distilled.
 
 use holdfast_base::Sequence;
 use holdfast_ring::Refusal;
 
 /// Slots that follow each other, first and last, in order.
-pub(super) type Runs = Vec<(Sequence, Sequence)>;
+pub(crate) type Runs = Vec<(Sequence, Sequence)>;
 
 /// Those that are not among these, which come in order, too.
-pub(super) fn without(runs: &[(Sequence, Sequence)], these: &[(Sequence, Sequence)]) -> Runs {
+pub(crate) fn without(runs: &[(Sequence, Sequence)], these: &[(Sequence, Sequence)]) -> Runs {
     let mut left = Vec::new();
     for (first, last) in runs {
         let mut from = *first;
@@ -27,7 +27,7 @@ pub(super) fn without(runs: &[(Sequence, Sequence)], these: &[(Sequence, Sequenc
 
 /// What has no room for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Full {
+pub(crate) enum Full {
     /// A quota of so many slots.
     Quota(u32),
     /// The ring.
@@ -36,22 +36,22 @@ pub(super) enum Full {
 
 /// What a hold is asked to take, and what waits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Fit {
-    pub(super) wanted: Runs,
+pub(crate) struct Fit {
+    pub(crate) wanted: Runs,
     /// The youngest.
-    pub(super) rest: Runs,
+    pub(crate) rest: Runs,
     /// Why they wait.
-    pub(super) full: Option<Full>,
+    pub(crate) full: Option<Full>,
 }
 
 impl Fit {
     /// All of it, as long as nobody has said no.
-    pub(super) fn all(sequences: &[(Sequence, Sequence)]) -> Self {
+    pub(crate) fn all(sequences: &[(Sequence, Sequence)]) -> Self {
         Self { wanted: sequences.to_vec(), ..Self::default() }
     }
 
     /// Asks for less, if that is what a refusal is about; a standing hold has the room of its quota, or has none.
-    pub(super) fn takes_less(&mut self, refusal: &Refusal, standing: bool) -> bool {
+    pub(crate) fn takes_less(&mut self, refusal: &Refusal, standing: bool) -> bool {
         let (full, over) = match *refusal {
             Refusal::Quota { quota, wanted } => (Full::Quota(quota), wanted.saturating_sub(quota)),
             Refusal::NoRoom { wanted, free } if !standing => (Full::Ring, wanted.saturating_sub(free)),

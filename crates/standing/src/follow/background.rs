@@ -1,15 +1,13 @@
-//! Distilling beside looking: it has a thread of its own, since copies take their time and what arrives does not wait.
+//! Background thread that distils beside the search, since copies take their time and what arrives does not wait.
 
-use super::distiller::{Brief, Distilled, Distiller, Passed};
+use super::distiller::{Brief, Distiller, Passed};
 use super::{DISTIL, Follow, Room};
-use crate::finding::evaluator::Evaluator;
-use crate::out::Out;
-use holdfast_base::ByteSize;
-use holdfast_base::counted;
+use crate::evaluator::Evaluator;
+use crate::observer::{Event, Observer};
 use holdfast_base::failure::{Failure, Result};
+use holdfast_client::json::DistilledSlots;
 use holdfast_client::orders;
 use holdfast_client::session;
-use holdfast_client::times;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,12 +16,12 @@ use std::time::Instant;
 
 /// What is told of a pass.
 enum News {
-    Distilled(Distilled),
+    Distilled(DistilledSlots),
     Passed(Result<ControlFlow<Failure, Passed>>),
 }
 
 /// Whoever distils.
-pub(super) struct Beside {
+pub(crate) struct Background {
     briefs: Sender<Brief>,
     news: Receiver<News>,
     /// What the pass at work goes by.
@@ -32,9 +30,9 @@ pub(super) struct Beside {
     began: Option<Instant>,
 }
 
-impl Beside {
+impl Background {
     /// Until it is `over` groups are begun.
-    pub(super) fn begin(mut distiller: Distiller, over: Arc<AtomicBool>) -> Self {
+    pub(crate) fn begin(mut distiller: Distiller, over: Arc<AtomicBool>) -> Self {
         let ((briefs, asked), (tell, news)) = (channel::<Brief>(), channel());
         session::give_way();
         std::thread::spawn(move || {
@@ -51,7 +49,7 @@ impl Beside {
     }
 
     /// A pass is worth beginning at once.
-    pub(super) fn hurry(&mut self) {
+    pub(crate) fn hurry(&mut self) {
         self.began = None;
     }
 
@@ -76,16 +74,16 @@ impl Beside {
 impl Follow<'_> {
     /// Has what is due distilled while it goes on; whether something is left that may become due, or why there is no going on. At its
     /// `ending` what is begun is waited for.
-    pub(super) fn distil(
+    pub(crate) fn distil(
         &mut self,
         evaluator: &Evaluator,
         ending: bool,
-        out: &mut Out,
+        observer: &mut dyn Observer,
     ) -> Result<ControlFlow<Failure, bool>> {
         let standing = self.standing;
-        let Some(beside) = &mut self.beside else { return Ok(ControlFlow::Continue(false)) };
-        let is_time = beside.began.is_none_or(|began| began.elapsed() >= DISTIL);
-        if beside.at_work.is_none() && is_time && !ending {
+        let Some(background) = &mut self.background else { return Ok(ControlFlow::Continue(false)) };
+        let is_time = background.began.is_none_or(|began| began.elapsed() >= DISTIL);
+        if background.at_work.is_none() && is_time && !ending {
             let brief = Brief {
                 standing,
                 last: !standing && evaluator.is_done(),
@@ -93,10 +91,10 @@ impl Follow<'_> {
                 waiting: self.waiting.as_ref().map(|waiting| waiting.sequences.clone()),
             };
             // Where nobody takes it, nobody tells of it either.
-            let _ = beside.briefs.send(brief.clone());
-            (beside.at_work, beside.began) = (Some(brief), Some(Instant::now()));
+            let _ = background.briefs.send(brief.clone());
+            (background.at_work, background.began) = (Some(brief), Some(Instant::now()));
         }
-        if beside.at_work.is_none() {
+        if background.at_work.is_none() {
             return Ok(ControlFlow::Continue(true));
         }
         if ending {
@@ -104,13 +102,17 @@ impl Follow<'_> {
         }
         // Where no recorder runs nothing arrives, and who copies has the ring for himself.
         let waits = ending || orders::recorder(self.path)?.is_none();
-        while let Some(beside) = &mut self.beside
-            && let Some(news) = beside.next(waits)
+        while let Some(background) = &mut self.background
+            && let Some(news) = background.next(waits)
         {
             match news {
-                News::Distilled(distilled) => self.tell_distilled(&distilled, out)?,
+                News::Distilled(distilled) => {
+                    // Not all of them may be of this hold.
+                    self.keeps = None;
+                    observer.event(&Event::Distilled(distilled))?;
+                }
                 News::Passed(passed) => {
-                    let brief = beside.at_work.take();
+                    let brief = background.at_work.take();
                     let mut passed = match passed? {
                         ControlFlow::Continue(passed) => passed,
                         ControlFlow::Break(refused) => return Ok(ControlFlow::Break(refused)),
@@ -141,28 +143,12 @@ impl Follow<'_> {
             (waiting.asked, self.room) = (false, if nothing_left { Room::None } else { Room::Short });
             // There may be room by now, and what waits has no time to lose.
             if (freed > 0 || nothing_left)
-                && let Some(beside) = &mut self.beside
+                && let Some(background) = &mut self.background
             {
-                beside.hurry();
+                background.hurry();
             }
         }
         // What came to be held since may become due.
         ControlFlow::Continue(left || !brief.is_some_and(|brief| brief.last))
-    }
-
-    fn tell_distilled(&mut self, distilled: &Distilled, out: &mut Out) -> Result<()> {
-        // Not all of them may be of this hold.
-        self.keeps = None;
-        if out.is_json() {
-            return out.object(distilled);
-        }
-        let Distilled { at, originals, copies, elements, bytes, .. } = *distilled;
-        out.line(format_args!(
-            "{}: {} distilled into {copies}: {} ({})",
-            times::to_the_second(at),
-            counted(originals.into(), "slot"),
-            counted(elements, "element"),
-            ByteSize(bytes)
-        ))
     }
 }

@@ -1,9 +1,9 @@
-//! Looks for what a hold wants, turn by turn: in what has come since the turn before, and around what was found until its
-//! roll has ended.
+//! Evaluator of a condition hold: it searches turn by turn in what has come since the turn before, and around what was found
+//! until its roll has ended.
 
-use super::ask::{self, Failing};
-use super::distil::within;
-use super::fit::Fit;
+use crate::distil_groups::within;
+use crate::fit::Fit;
+use crate::tolerant_search::{self, Failing};
 use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Ordinal, Sequence, StreamId, Timestamp};
@@ -27,11 +27,11 @@ const LATE: Duration = Duration::from_secs(2);
 const AGAIN: u32 = 3;
 
 /// The watermark of a stream in which nothing is looked for any more.
-pub(super) const OVER: Ordinal = Ordinal(u64::MAX);
+pub(crate) const OVER: Ordinal = Ordinal(u64::MAX);
 
 /// What a hold wants.
 #[derive(Clone, Debug)]
-pub(super) enum Wanted {
+pub(crate) enum Wanted {
     Found(Search),
     Sample(Sample),
 }
@@ -67,10 +67,10 @@ impl Rolling {
 
 /// What expired before anybody looked at it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unseen {
-    pub(super) stream: String,
+pub(crate) struct Unseen {
+    pub(crate) stream: String,
     /// The first, and the one behind the last.
-    pub(super) ordinals: (Ordinal, Ordinal),
+    pub(crate) ordinals: (Ordinal, Ordinal),
 }
 
 impl fmt::Display for Unseen {
@@ -84,23 +84,23 @@ impl fmt::Display for Unseen {
 
 /// What a turn found.
 #[derive(Debug, Default)]
-pub(super) struct Turn {
+pub(crate) struct Turn {
     /// Elements.
-    pub(super) elements: u64,
+    pub(crate) elements: u64,
     /// The slots that are to be held, of all that is not finished with.
-    pub(super) sequences: Vec<(Sequence, Sequence)>,
+    pub(crate) sequences: Vec<(Sequence, Sequence)>,
     /// What could not be looked into, and slots with something that was found that expired before they were held.
-    pub(super) missed: SkippedData,
+    pub(crate) missed: SkippedData,
     /// What has come since the turn before and was not there any more.
-    pub(super) unseen: Vec<Unseen>,
+    pub(crate) unseen: Vec<Unseen>,
     /// Of what the condition fails.
-    pub(super) failing: Vec<Failing>,
+    pub(crate) failing: Vec<Failing>,
     /// Why not all could be asked.
-    pub(super) trouble: Option<Failure>,
+    pub(crate) trouble: Option<Failure>,
 }
 
 /// Looks for it.
-pub(super) struct Evaluator {
+pub(crate) struct Evaluator {
     path: PathBuf,
     limits: Limits,
     sql: Option<Sql>,
@@ -134,7 +134,7 @@ pub(super) struct Evaluator {
 }
 
 impl Evaluator {
-    pub(super) fn new(
+    pub(crate) fn new(
         path: PathBuf,
         limits: Limits,
         wanted: Wanted,
@@ -169,13 +169,13 @@ impl Evaluator {
     }
 
     /// From here on a condition that fails of some elements finds others all the same: nobody may be there to mend it.
-    pub(super) fn pass_failing(&mut self) {
+    pub(crate) fn pass_failing(&mut self) {
         self.passes = true;
     }
 
     /// Goes on in the place of another, who has told of what he found before these, and has looked further: what he had held by a
     /// recorder that has ended since is looked for again, and counts where it was not told.
-    pub(super) fn follow(&mut self, told: &[(StreamId, Ordinal)], other: &Self) {
+    pub(crate) fn follow(&mut self, told: &[(StreamId, Ordinal)], other: &Self) {
         if let Wanted::Sample(_) = self.wanted {
             return;
         }
@@ -187,14 +187,14 @@ impl Evaluator {
     }
 
     /// How far streams have been looked through.
-    pub(super) fn looked(&self) -> Vec<(StreamId, Ordinal)> {
+    pub(crate) fn looked(&self) -> Vec<(StreamId, Ordinal)> {
         let watched = self.watches.iter().map(|watch| (watch.id, watch.next));
         let others = self.begin.iter().filter(|(id, _)| self.watches.iter().all(|watch| watch.id != *id));
         watched.chain(others.copied()).collect()
     }
 
     /// Looks at what has come up to `now`.
-    pub(super) fn turn(&mut self, now: Timestamp) -> Result<Turn> {
+    pub(crate) fn turn(&mut self, now: Timestamp) -> Result<Turn> {
         let mut reader = RingReader::open(&self.path).map_err(|error| ring_failure(&error))?;
         // Asked for before anything is looked at: what is counted can be seen by then, and what is not ends in no slot before
         // the one that was open first.
@@ -234,7 +234,7 @@ impl Evaluator {
     }
 
     /// What the last turn found is held: what has come to its end can be forgotten.
-    pub(super) fn is_held(&mut self) {
+    pub(crate) fn is_held(&mut self) {
         let (roll, now) = (self.roll, self.turned);
         self.rolling.retain(|rolling| roll.around(rolling.span).1 + LATE >= now);
         self.rolling.iter_mut().for_each(|rolling| rolling.is_held = true);
@@ -242,7 +242,7 @@ impl Evaluator {
     }
 
     /// The same of these slots: what else was found waits.
-    pub(super) fn are_held(&mut self, slots: &[(Sequence, Sequence)]) {
+    pub(crate) fn are_held(&mut self, slots: &[(Sequence, Sequence)]) {
         if self.is_alone() {
             self.rolling.retain(|rolling| !rolling.is_in(slots));
         }
@@ -266,24 +266,24 @@ impl Evaluator {
     }
 
     /// Whether all that was to be held after what was found has arrived.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.rolling.is_empty()
     }
 
     /// Looks for no more than it has found by now.
-    pub(super) fn stop_looking(&mut self) {
+    pub(crate) fn stop_looking(&mut self) {
         self.times = (Timestamp::MAX, Timestamp::MIN);
     }
 
     /// A slot before which all has been looked at.
-    pub(super) fn looked_before(&self) -> Sequence {
+    pub(crate) fn looked_before(&self) -> Sequence {
         let all = self.watches.iter().map(|watch| watch.slot);
         all.min().unwrap_or(self.slot)
     }
 
     /// Up to where each stream has been looked through and finished with once so much is held: from there on another evaluator
     /// may go on.
-    pub(super) fn watermarks(&self, fit: &Fit) -> Vec<(StreamId, Ordinal)> {
+    pub(crate) fn watermarks(&self, fit: &Fit) -> Vec<(StreamId, Ordinal)> {
         let is_held = |rolling: &&Rolling| self.is_alone() && (rolling.is_held || rolling.is_in(&fit.wanted));
         let open = || self.rolling.iter().filter(|rolling| !is_held(rolling));
         let first = |id: StreamId| {
@@ -307,10 +307,10 @@ impl Evaluator {
 
     /// Sets the engine up anew where streams or their attributes have changed.
     fn learn(&mut self, known: &[StreamStatus]) -> Result<()> {
-        if self.sql.is_some() && ask::is_the_same(known, &self.known) {
+        if self.sql.is_some() && tolerant_search::is_the_same(known, &self.known) {
             return Ok(());
         }
-        let sql = ask::engine(&self.path, &self.limits)?;
+        let sql = tolerant_search::engine(&self.path, &self.limits)?;
         if let Wanted::Found(search) = &self.wanted {
             let held = |id| self.streams.is_empty() || self.streams.contains(&id);
             let mut refused = None;
@@ -379,7 +379,7 @@ impl Evaluator {
             let mut tries = 0;
             let asked = loop {
                 sql.engine.diagnostics.expect(since.there.clone());
-                let asked = ask::ask(sql, search, &watch.name, &among, self.passes);
+                let asked = tolerant_search::ask(sql, search, &watch.name, &among, self.passes);
                 sql.engine.diagnostics.expect(Vec::new());
                 let missed = sql.engine.diagnostics.take();
                 if missed.expired == 0 || search.when.is_none() || tries == AGAIN {

@@ -1,5 +1,5 @@
-//! Which slots of a hold are to be distilled now. What other holds keep, too, is distilled with it, where all of them want just
-//! what they have found: they share the copies.
+//! Groups of slots that are to be distilled now. Slots that other holds keep, too, are distilled with them if all these holds
+//! want just what they have found: they share the copies.
 
 use holdfast_base::{Age, HoldId, Sequence};
 use holdfast_ring::{HoldStatus, SlotLook, SlotStatus};
@@ -12,15 +12,15 @@ const ENOUGH: usize = 8;
 
 /// Slots that follow each other and may be distilled together.
 #[derive(Debug, Default)]
-pub(super) struct Group {
-    pub(super) slots: Vec<SlotStatus>,
+pub(crate) struct Group {
+    pub(crate) slots: Vec<SlotStatus>,
     /// Nothing more can come to it: what comes next is kept by a hold that wants it whole.
     closed: bool,
 }
 
 impl Group {
     /// Whether it is time to distil it for this hold; at the latest `now`. Of what was `tried` already nothing comes without others.
-    pub(super) fn is_due(&self, hold: &HoldStatus, now: bool, tried: &HashMap<Sequence, Age>) -> bool {
+    pub(crate) fn is_due(&self, hold: &HoldStatus, now: bool, tried: &HashMap<Sequence, Age>) -> bool {
         let fresh = || self.originals().filter(|sequence| !tried.contains_key(sequence));
         let enough = now || self.closed || fresh().count() >= ENOUGH;
         enough && fresh().any(|sequence| keeps(hold, sequence))
@@ -34,7 +34,7 @@ impl Group {
 
 /// What may be distilled, where this hold keeps some of it: kept by holds alone that are distilled, and there only because of them,
 /// since all that no hold keeps is younger.
-pub(super) fn groups(hold: HoldId, holds: &[HoldStatus], slots: &[SlotStatus], open: Age) -> Vec<Group> {
+pub(crate) fn groups(hold: HoldId, holds: &[HoldStatus], slots: &[SlotStatus], open: Age) -> Vec<Group> {
     // Where a slot is left that was never given nothing has expired yet.
     if open.0 <= slots.len() as u64 {
         return Vec::new();
@@ -64,21 +64,21 @@ pub(super) fn groups(hold: HoldId, holds: &[HoldStatus], slots: &[SlotStatus], o
 }
 
 /// Those of some slots that are no copies.
-pub(super) fn originals(slots: &[SlotStatus]) -> impl Iterator<Item = Sequence> {
+pub(crate) fn originals(slots: &[SlotStatus]) -> impl Iterator<Item = Sequence> {
     slots.iter().filter(|slot| !is_copy(slot)).map(|slot| slot.sequence)
 }
 
-pub(super) fn keeps(hold: &HoldStatus, sequence: Sequence) -> bool {
+pub(crate) fn keeps(hold: &HoldStatus, sequence: Sequence) -> bool {
     within(&hold.sequences, sequence)
 }
 
 /// Whether it keeps some of a group.
-pub(super) fn keeps_of(hold: &HoldStatus, group: &[SlotStatus]) -> bool {
+pub(crate) fn keeps_of(hold: &HoldStatus, group: &[SlotStatus]) -> bool {
     group.iter().any(|slot| keeps(hold, slot.sequence))
 }
 
 /// Those that keep a slot.
-pub(super) fn holders(holds: &[HoldStatus], sequence: Sequence) -> impl Iterator<Item = &HoldStatus> {
+pub(crate) fn holders(holds: &[HoldStatus], sequence: Sequence) -> impl Iterator<Item = &HoldStatus> {
     holds.iter().filter(move |hold| keeps(hold, sequence))
 }
 
@@ -91,7 +91,7 @@ fn may_be_distilled(holds: &[HoldStatus], sequence: Sequence) -> bool {
 
 /// Those of a group behind which comes what is not distilled with them, but is kept, or has not been looked at: what begins in them may
 /// end there. `slots` are all there are, and before `looked` all has been looked at.
-pub(super) fn going_on(group: &[SlotStatus], slots: &[SlotStatus], looked: Sequence) -> HashSet<Sequence> {
+pub(crate) fn going_on(group: &[SlotStatus], slots: &[SlotStatus], looked: Sequence) -> HashSet<Sequence> {
     let order = |slot: &SlotStatus| (slot.age, slot.sequence);
     let behind = |slot: &SlotStatus| {
         let later = slots.iter().filter(|other| other.has_data() && order(other) > order(slot));
@@ -105,19 +105,19 @@ pub(super) fn going_on(group: &[SlotStatus], slots: &[SlotStatus], looked: Seque
 }
 
 /// Whether a sequence is in one of these runs, which come in order.
-pub(super) fn within(runs: &[(Sequence, Sequence)], sequence: Sequence) -> bool {
+pub(crate) fn within(runs: &[(Sequence, Sequence)], sequence: Sequence) -> bool {
     let at = runs.partition_point(|(_, last)| *last < sequence);
     runs.get(at).is_some_and(|(first, _)| *first <= sequence)
 }
 
 /// Whether a slot is a copy already.
-pub(super) fn is_copy(slot: &SlotStatus) -> bool {
+pub(crate) fn is_copy(slot: &SlotStatus) -> bool {
     slot.age.0 != slot.sequence.0
 }
 
 /// Whether a hold keeps slots that may still be distilled: no copies, none of which `stays` says otherwise, and kept by no hold that
 /// wants them whole.
-pub(super) fn is_left(
+pub(crate) fn is_left(
     hold: HoldId,
     holds: &[HoldStatus],
     slots: &[SlotStatus],

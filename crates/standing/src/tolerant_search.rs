@@ -1,5 +1,5 @@
-//! Asks for what a hold looks for, also where its condition fails of some elements (a number is divided by zero, a text is no
-//! number): all others are found.
+//! Tolerant search: a search of a condition hold that finds the other elements where its condition fails of some (a number is
+//! divided by zero, a text is no number).
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
@@ -22,8 +22,8 @@ const MOST: usize = 64;
 
 /// Elements of which a condition fails: they count as not found.
 #[derive(Debug)]
-pub(super) struct Failing {
-    pub(super) stream: String,
+pub(crate) struct Failing {
+    pub(crate) stream: String,
     /// So many at least, or just as many; from the first up to the one behind the last.
     elements: u64,
     more: bool,
@@ -33,7 +33,7 @@ pub(super) struct Failing {
 
 impl Failing {
     /// Together with others of the same stream.
-    pub(super) fn with(&mut self, other: &Self) {
+    pub(crate) fn with(&mut self, other: &Self) {
         self.elements += other.elements;
         self.more |= other.more;
         self.ordinals = (self.ordinals.0.min(other.ordinals.0), self.ordinals.1.max(other.ordinals.1));
@@ -52,7 +52,7 @@ impl fmt::Display for Failing {
 }
 
 /// An engine for what holds look for, with the streams that there are.
-pub(super) fn engine(ring: &Path, limits: &Limits) -> Result<Sql> {
+pub(crate) fn engine(ring: &Path, limits: &Limits) -> Result<Sql> {
     // What is looked at is younger than any copy, or has come to its end.
     let sql = sql::open(ring, limits, &IndexCopies::default(), &OpenSlots::default())?;
     // What stands twice in a condition would be worked out ahead of it, where nobody passes over an element of which it fails.
@@ -61,7 +61,7 @@ pub(super) fn engine(ring: &Path, limits: &Limits) -> Result<Sql> {
 }
 
 /// Whether an engine that knows some streams knows all of these, with their attributes.
-pub(super) fn is_the_same(known: &[StreamStatus], these: &[StreamStatus]) -> bool {
+pub(crate) fn is_the_same(known: &[StreamStatus], these: &[StreamStatus]) -> bool {
     let schemas = |all: &[StreamStatus]| -> Vec<(StreamId, u32)> {
         all.iter().map(|stream| (stream.id, stream.schema)).collect()
     };
@@ -69,7 +69,7 @@ pub(super) fn is_the_same(known: &[StreamStatus], these: &[StreamStatus]) -> boo
 }
 
 /// Whether not the condition is the matter: the ring is out of reach, a slot has expired, or there is no room to put things aside.
-pub(super) fn is_of_the_ring(error: &DataFusionError) -> bool {
+pub(crate) fn is_of_the_ring(error: &DataFusionError) -> bool {
     match error.find_root() {
         DataFusionError::External(_) | DataFusionError::IoError(_) => true,
         DataFusionError::ArrowError(cause, _) => matches!(**cause, ArrowError::IoError(..)),
@@ -78,13 +78,13 @@ pub(super) fn is_of_the_ring(error: &DataFusionError) -> bool {
 }
 
 /// Whether a question takes more memory than there is: of fewer elements it may not.
-pub(super) fn is_of_memory(error: &DataFusionError) -> bool {
+pub(crate) fn is_of_memory(error: &DataFusionError) -> bool {
     matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
 }
 
 /// What there is of it; where `passes` is set, what the condition fails of is passed over. Where the engine fails of more than single
 /// elements (of what is counted over several, or for want of memory) fewer are asked for at once.
-pub(super) fn ask(
+pub(crate) fn ask(
     sql: &Sql,
     search: &Search,
     stream: &str,

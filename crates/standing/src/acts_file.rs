@@ -1,4 +1,4 @@
-//! A file of acts: a JSON line for each that a ring's audit log has had, each once. The log keeps the newest, the file all.
+//! File of acts: a JSON line for each act that a ring's audit log has had, each once. The log keeps the newest, the file all.
 
 use holdfast_base::failure::{Failure, Result};
 use holdfast_client::json::Act;
@@ -10,7 +10,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// A file that acts are added to, by nobody else meanwhile.
-pub(crate) struct ActsFile {
+pub struct ActsFile {
     path: PathBuf,
     file: File,
     /// The last purge in it, and the last of the other acts.
@@ -20,18 +20,18 @@ pub(crate) struct ActsFile {
     seen: bool,
 }
 
-/// What was added.
+/// Acts that were added to a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Added {
+pub struct AddedActs {
     /// Acts.
-    pub(crate) acts: u64,
+    pub acts: u64,
     /// Those that are missing before them: the ring had dropped them.
-    pub(crate) dropped: u64,
+    pub dropped: u64,
 }
 
 impl ActsFile {
     /// Opens one, or makes it. A line that was not written to its end is taken away.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
+    pub fn open(path: &Path) -> Result<Self> {
         let failed = |error: io::Error| failed(path, &error);
         let mut file = File::options().read(true).append(true).create(true).open(path).map_err(failed)?;
         if !file.metadata().map_err(failed)?.is_file() {
@@ -59,25 +59,25 @@ impl ActsFile {
     }
 
     /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Behind which numbers to look for what is not in it: the last of each kind is looked at once, to see that they are of this ring.
-    pub(crate) fn after(&self) -> ActNumbers {
+    pub fn after(&self) -> ActNumbers {
         let again = u64::from(!self.seen);
         let after = |last: &Option<Value>| number(last.as_ref()).saturating_sub(again);
         ActNumbers { purges: after(&self.purge), others: after(&self.other) }
     }
 
     /// From here on acts may be of another ring.
-    pub(crate) fn look_again(&mut self) {
+    pub fn look_again(&mut self) {
         self.seen = false;
     }
 
     /// Adds what is not in it, durably.
-    pub(crate) fn add(&mut self, acts: &[ActStatus], streams: &[StreamStatus]) -> Result<Added> {
-        let (mut lines, mut added) = (Vec::new(), Added::default());
+    pub fn add(&mut self, acts: &[ActStatus], streams: &[StreamStatus]) -> Result<AddedActs> {
+        let (mut lines, mut added) = (Vec::new(), AddedActs::default());
         let (mut purge, mut other) = (self.purge.clone(), self.other.clone());
         for (purges, last) in [(false, &mut other), (true, &mut purge)] {
             let mut own: Vec<&ActStatus> =

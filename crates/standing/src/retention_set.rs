@@ -1,9 +1,9 @@
-//! What all holds want of slots that are distilled together.
+//! Union of the elements that several holds keep when their shared slots are distilled.
 
-use super::ask::{is_of_memory, is_of_the_ring};
-use super::distil::{holders, is_copy, keeps, keeps_of};
-use super::evaluator::Wanted;
-use super::{roll, wanted};
+use crate::condition_hold::{roll, wanted};
+use crate::distil_groups::{holders, is_copy, keeps, keeps_of};
+use crate::evaluator::Wanted;
+use crate::tolerant_search::{is_of_memory, is_of_the_ring};
 use datafusion::error::DataFusionError;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{HoldId, Ordinal, Sequence, StreamId, Timestamp};
@@ -29,7 +29,7 @@ const NONE: (u64, u64) = (u64::MAX - 1, u64::MAX);
 
 /// What is kept of a group by all that keep some of it.
 #[derive(Debug)]
-pub(super) enum Kept {
+pub(crate) enum Kept {
     /// So much, which is so many bytes at least.
     These(Vec<Original>, u64),
     /// Not all could be looked into: these slots are damaged.
@@ -41,7 +41,7 @@ pub(super) enum Kept {
 }
 
 /// Looks for it. `known` are the streams there are.
-pub(super) fn keep(
+pub(crate) fn keep(
     sql: &Sql,
     known: &[StreamStatus],
     holds: &[HoldStatus],
@@ -55,8 +55,8 @@ pub(super) fn keep(
     let (mut originals, mut least): (Vec<Original>, u64) = (group.iter().map(original).collect(), 0);
     for holder in holds.iter().filter(|holder| keeps_of(holder, group)) {
         let Some(condition_hold) = &holder.condition_hold else { continue };
-        let added = match Wish::of(sql, known, holder, condition_hold) {
-            Ok(wish) => wish.add_to(&mut originals, sql, group, going_on),
+        let added = match RetentionSet::of(sql, known, holder, condition_hold) {
+            Ok(set) => set.add_to(&mut originals, sql, group, going_on),
             Err(trouble) => Err(trouble),
         };
         match added {
@@ -83,7 +83,7 @@ impl Trouble<'_> {
 }
 
 /// What a hold wants.
-struct Wish<'h> {
+struct RetentionSet<'h> {
     hold: &'h HoldStatus,
     wanted: Wanted,
     condition: &'h str,
@@ -94,7 +94,7 @@ struct Wish<'h> {
     streams: Vec<(&'h StreamStatus, bool)>,
 }
 
-impl<'h> Wish<'h> {
+impl<'h> RetentionSet<'h> {
     /// What it has on record; an error where no stream can be asked for it.
     fn of(
         sql: &Sql,
@@ -275,7 +275,7 @@ fn join(original: &mut Original) {
 }
 
 /// As many of these, the first of them, as one order can be about.
-pub(super) fn within_an_order(
+pub(crate) fn within_an_order(
     mut originals: Vec<Original>,
     fits: &dyn Fn(&[Original]) -> bool,
 ) -> Vec<Original> {

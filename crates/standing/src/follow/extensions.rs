@@ -1,9 +1,9 @@
-//! What is found is kept from expiring as soon as a recorder takes it. That all of it would survive a crash is heard later: on a busy
-//! drive this takes seconds, and what arrives does not wait.
+//! Extensions of a hold. A recorder keeps what is found from expiring as soon as it takes the order. That all of it would survive
+//! a crash is heard later: on a busy drive this takes seconds, and what arrives does not wait.
 
-use crate::out::notices;
 use holdfast_base::HoldId;
 use holdfast_base::failure::{Failure, Result};
+use holdfast_client::Notices;
 use holdfast_client::orders;
 use holdfast_client::session::protocol_failure;
 use holdfast_protocol::ProtocolError;
@@ -25,9 +25,10 @@ struct Asked {
 }
 
 /// Gives what is found to whoever records.
-pub(in crate::finding) struct Giving<'a> {
+pub(crate) struct Extensions<'a> {
     path: &'a Path,
     hold: HoldId,
+    notices: &'a Notices,
     /// All is taken over the same connection, or nobody knows what is durable.
     recorder: Option<Connection>,
     /// Whether something came since it was last asked whether all is durable.
@@ -37,30 +38,30 @@ pub(in crate::finding) struct Giving<'a> {
     lost: bool,
 }
 
-impl<'a> Giving<'a> {
-    pub(in crate::finding) fn new(path: &'a Path, hold: HoldId) -> Self {
-        Self { path, hold, recorder: None, owes: false, asked: None, lost: false }
+impl<'a> Extensions<'a> {
+    pub(crate) fn new(path: &'a Path, hold: HoldId, notices: &'a Notices) -> Self {
+        Self { path, hold, notices, recorder: None, owes: false, asked: None, lost: false }
     }
 
     /// Whether all that was taken would survive a crash.
-    pub(super) fn is_sure(&self) -> bool {
+    pub(crate) fn is_sure(&self) -> bool {
         !self.owes && self.asked.is_none()
     }
 
     /// Whether the connection has ended before what was taken was said to be durable: a recorder may have ended with it.
-    pub(super) fn is_lost(&self) -> bool {
+    pub(crate) fn is_lost(&self) -> bool {
         self.lost
     }
 
     /// Connects before the hold is read: what it has then others may have given, and whether that is durable is to be asked, too.
-    pub(in crate::finding) fn begin(&mut self) -> Result<()> {
+    pub(crate) fn begin(&mut self) -> Result<()> {
         self.recorder = orders::recorder(self.path)?;
         (self.owes, self.asked) = (self.recorder.is_some(), None);
         Ok(())
     }
 
     /// Something was found in slots that the hold keeps: it may be durable later than these.
-    pub(super) fn owe(&mut self) -> Result<()> {
+    pub(crate) fn owe(&mut self) -> Result<()> {
         if self.recorder.is_none() {
             self.recorder = orders::recorder(self.path)?;
         }
@@ -69,12 +70,12 @@ impl<'a> Giving<'a> {
     }
 
     /// What the connection had ended with was found again.
-    pub(super) fn has_found(&mut self) {
+    pub(crate) fn has_found(&mut self) {
         self.lost = false;
     }
 
     /// Makes the hold grow. Where no recorder runs that is durable.
-    pub(super) fn give(&mut self, request: &ExtendRequest) -> Result<Outcome> {
+    pub(crate) fn give(&mut self, request: &ExtendRequest) -> Result<Outcome> {
         let order = |durable| Order::Extend(ExtendRequest { durable, ..request.clone() });
         let mut is_new = self.recorder.is_none();
         loop {
@@ -83,7 +84,7 @@ impl<'a> Giving<'a> {
                 is_new = true;
             }
             let Some(recorder) = &mut self.recorder else {
-                return orders::ask(self.path, &order(true), &notices());
+                return orders::ask(self.path, &order(true), self.notices);
             };
             match recorder.order(order(false)) {
                 Ok(outcome) => {
@@ -98,7 +99,7 @@ impl<'a> Giving<'a> {
     }
 
     /// Asks to hear when all that was taken would survive a crash; whether it does now.
-    pub(super) fn ask(&mut self) -> Result<bool> {
+    pub(crate) fn ask(&mut self) -> Result<bool> {
         let Some(recorder) = self.recorder.as_mut().filter(|_| self.owes && self.asked.is_none()) else {
             return Ok(false);
         };
@@ -116,7 +117,7 @@ impl<'a> Giving<'a> {
     }
 
     /// What is heard of that within some time, if anything is.
-    pub(super) fn hear(&mut self, within: Duration) -> Result<Option<Outcome>> {
+    pub(crate) fn hear(&mut self, within: Duration) -> Result<Option<Outcome>> {
         match self.heard(within) {
             Ok(heard) => Ok(heard),
             Err(error) => Err(self.left(&error)),
@@ -136,7 +137,7 @@ impl<'a> Giving<'a> {
             return Err(ProtocolError::Timeout { path, during: "order", seconds });
         }
         if asked.looked.elapsed() >= LOOK {
-            orders::say_why(self.path, &recorder.status()?, &mut asked.said, &notices());
+            orders::say_why(self.path, &recorder.status()?, &mut asked.said, self.notices);
             asked.looked = Instant::now();
         }
         Ok(None)
