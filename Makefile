@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 60
 BIN := $(CARGO_TARGET_DIR)/release
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench beside figures install build fuzz deps-build deps-test deps-bench deps-lint
+.PHONY: help demo test test-full lint bench beside figures install build fuzz deps-build deps-test deps-bench deps-lint
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -22,7 +22,10 @@ demo: build ## Record live traffic, hold some of it, show that it outlives the r
 	@scripts/demo $(BIN)
 
 test: deps-test ## Run every test
-	cargo test --workspace --locked
+	cargo nextest run --workspace --locked
+
+test-full: deps-test ## Run every test with ten times the seeds and generated cases (hours)
+	HOLDFAST_SEEDS=10 PROPTEST_CASES=2560 cargo nextest run --workspace --locked --profile full
 
 lint: deps-lint ## Check format, lints, docs, scripts, licences and sources of dependencies
 	cargo fmt --all --check
