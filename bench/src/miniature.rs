@@ -238,7 +238,7 @@ pub struct MemoryElements {
 }
 
 impl MemoryElements {
-    /// MemoryElements of `size` bytes; `batches` should be more than a cache holds where that matters.
+    /// Elements of `size` bytes; `batches` should be more than a cache holds where that matters.
     pub fn new(size: u64, mut batches: Vec<Batch>, first: Ordinal) -> Self {
         for (number, batch) in batches.iter_mut().enumerate() {
             let mut state = number as u32 | 1;
