@@ -13,6 +13,7 @@ import struct
 import sys
 import uuid
 
+VERSION = 2
 HELLO, STATUS, ORDER, ERROR = 1, 2, 7, 194
 HOLD, HELD, REFUSED = 1, 1, 5
 FOR_EVER = 2**63 - 1
@@ -59,8 +60,8 @@ class Recorder:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.connect(place(ring))
         self.last = 0
-        version = self.ask(HELLO, struct.pack("<H", 1)).take("H")
-        if version != 1:
+        version = self.ask(HELLO, struct.pack("<H", VERSION)).take("H")
+        if version != VERSION:
             raise RuntimeError(f"this recorder speaks version {version}")
 
     def ask(self, kind, body=b""):
@@ -100,7 +101,9 @@ class Recorder:
         """Holds all that arrived between two times, for ever: the hold's number, slots and bytes, once it would outlive a crash."""
         span = struct.pack("<qqQQB", start, end, 0, 0, 0)
         until, streams, sequences, finding = struct.pack("<q", FOR_EVER), struct.pack("<I", 0), b"\0", b"\0"
-        order = span + until + streams + sequences + text(reason) + text("trigger.py") + finding
+        # An order that is repeated under the same number, since its answer was lost, is one hold.
+        number = b"\1" + uuid.uuid4().bytes
+        order = span + until + streams + sequences + text(reason) + text("trigger.py") + finding + number
         outcome = self.ask(ORDER, struct.pack("<B", HOLD) + order)
         kind = outcome.take("B")
         if kind != HELD:

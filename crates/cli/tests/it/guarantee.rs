@@ -139,7 +139,7 @@ fn what_cannot_be_promised_is_refused_before_anything_is_touched() {
     let promise = "--profile p.json --rate";
     for (line, code, wanted) in [
         (format!("--size 400MiB {promise} 500MiB/s"), 1, "too fast"),
-        (format!("--size 400MiB {promise} 500MiB/s"), 1, "p.json: --rate "),
+        (format!("--size 400MiB {promise} 500MiB/s"), 1, "p.json: admissible instead: --rate "),
         (format!("--size 1400MiB {promise} 10MiB/s"), 1, "the first 1 GiB only"),
         (format!("--size 400MiB --slot 4MiB {promise} 10MiB/s"), 1, "at least 8 MiB, "),
         (format!("--size 400MiB --memory 24MiB {promise} 100MiB/s"), 1, "slot buffers"),

@@ -78,7 +78,7 @@ fn nonsense_is_answered_and_ends_the_connection() {
     let cases = [
         (large, "is the most"),
         (unknown, "not known"),
-        (hello, "said before"),
+        (hello, "only once"),
         (vec![0xff; 64], "is the most"),
     ];
     for (bytes, said) in cases {
@@ -178,9 +178,9 @@ fn more_clients_than_there_is_room_for_are_told_so() {
             Arrival::Client(_) => panic!("one too many"),
         }
     };
-    assert!(why.contains("connected already"), "{why}");
+    assert!(why.contains("clients are connected"), "{why}");
     let told = waiting.join().unwrap().unwrap_err().to_string();
-    assert!(told.contains("connected already"), "{told}");
+    assert!(told.contains("clients are connected"), "{told}");
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn who_is_turned_away_is_told_why_even_if_he_says_hello_too_late() {
     });
     for _ in 0..200 {
         let told = Connection::connect(&path).unwrap_err().to_string();
-        assert!(told.contains("connected already"), "{told}");
+        assert!(told.contains("clients are connected"), "{told}");
     }
     refusing.join().unwrap();
 }

@@ -517,7 +517,7 @@ mod tests {
     fn who_has_been_idle_longest_gives_way_and_who_is_not_idle_never_does() {
         let mut full = full();
         let soon = full.last + IDLE / 2;
-        assert!(full.comes(soon).unwrap_err().contains("connected already"));
+        assert!(full.comes(soon).unwrap_err().contains("clients are connected"));
         // The first waits for an answer, the second has asked since, the third has not.
         full.clients[0].write_all(&Request::Hello { version: VERSION }.encode(1)).unwrap();
         assert!(matches!(full.table.all[0].client.receive(), Ok(Some(_))));

@@ -202,7 +202,7 @@ mod tests {
         };
         assert_eq!([9, 4].map(&mut after), [None, None]);
         let text = after(3).unwrap();
-        assert!(text.contains("for 3.00 s") && text.contains("8.00 s are kept"), "{text}");
+        assert!(text.contains("for only 3.00 s") && text.contains("8.00 s are kept"), "{text}");
         assert_eq!([3, 2].map(&mut after), [None, None], "once");
         assert!(after(1).is_some() && after(1).is_none() && after(0).is_some());
     }

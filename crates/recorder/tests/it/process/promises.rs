@@ -142,7 +142,7 @@ fn a_ring_with_a_promise_is_not_made_larger_by_anybody() {
 /// The word that follows.
 fn after(error: &str, what: &str) -> String {
     let (_, rest) = error.split_once(what).unwrap_or_else(|| panic!("no {what}in {error}"));
-    rest.split([' ', ',']).next().unwrap_or_default().to_owned()
+    rest.split([' ', ',', '\n']).next().unwrap_or_default().to_owned()
 }
 
 /// The size that a refusal offers behind `what`.
