@@ -13,17 +13,10 @@ mod watch;
 use clap::Parser;
 use clap::error::ErrorKind;
 use holdfast_base::failure::Failure;
+use holdfast_client::json::ErrorMessage;
 use out::{Out, say};
-use serde::Serialize;
 use std::panic;
 use std::process::ExitCode;
-
-/// How a failure is told to programs.
-#[derive(Serialize)]
-struct FailureShown {
-    error: String,
-    exit: u8,
-}
 
 fn main() -> ExitCode {
     panic::set_hook(Box::new(|bug| {
@@ -77,7 +70,7 @@ fn not_understood(error: &clap::Error) -> ExitCode {
 fn tell(failure: &Failure, json: bool) {
     say(&failure.to_string());
     if json {
-        let shown = FailureShown { error: failure.to_string(), exit: failure.number() };
+        let shown = ErrorMessage { error: failure.to_string(), exit: failure.number() };
         let _ = Out::stdout(true).last(&shown);
     }
 }

@@ -13,8 +13,10 @@ pub mod picture;
 pub mod plan;
 pub mod profile_file;
 mod profile_notes;
+mod profile_result;
 pub mod prove;
 pub mod subject;
 
 pub use measure::measure;
 pub use profile_notes::profile_notes;
+pub use profile_result::ProfileResult;

@@ -6,7 +6,7 @@ use crate::out::Out;
 use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{HoldId, Timestamp};
 use holdfast_base::{clean, counted};
-use holdfast_client::json::Act;
+use holdfast_client::json::{Act, AppendedActs, DroppedActs};
 use holdfast_client::session::{self, ring_failure, stream_name};
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times::{self, When};
@@ -15,7 +15,6 @@ use holdfast_reader::ReaderError;
 use holdfast_reader::RingReader;
 use holdfast_ring::{ActNumbers, ActStatus, StreamStatus};
 use holdfast_standing::{ActsFile, AddedActs};
-use serde::Serialize;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -52,12 +51,6 @@ pub(crate) struct Args {
     follow: bool,
 }
 
-#[derive(Serialize)]
-struct Dropped {
-    dropped_purges: u64,
-    dropped_acts: u64,
-}
-
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (place, mut reader) = args.ring.open()?;
@@ -73,7 +66,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         for act in &acts {
             out.object(&Act::new(act, &streams))?;
         }
-        out.object(&Dropped { dropped_purges: dropped.purges, dropped_acts: dropped.others })?;
+        out.object(&DroppedActs { dropped_purges: dropped.purges, dropped_acts: dropped.others })?;
     } else {
         if acts.is_empty() {
             out.line("nothing is on record")?;
@@ -88,12 +81,6 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         }
     }
     if acts.is_empty() { Err(Failure::said(Kind::Nothing)) } else { Ok(()) }
-}
-
-#[derive(Serialize)]
-struct Appended {
-    appended: u64,
-    dropped: u64,
 }
 
 /// Adds to a file what is not in it yet; with `follow` also what comes, until it is interrupted.
@@ -156,7 +143,7 @@ fn look(
 /// Says what was added. What is missing is said at once, for somebody may be there for a long time.
 fn tell(added: AddedActs, file: &ActsFile, out: &mut Out) -> Result<()> {
     if out.is_json() {
-        return out.object(&Appended { appended: added.acts, dropped: added.dropped });
+        return out.object(&AppendedActs { appended: added.acts, dropped: added.dropped });
     }
     out.line(format_args!("{} added to {}", counted(added.acts, "act"), file.path().display()))?;
     if added.dropped > 0 {

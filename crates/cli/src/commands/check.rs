@@ -6,7 +6,7 @@ use crate::progress;
 use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo};
 use holdfast_base::{clean, counted, grouped};
-use holdfast_client::json::Guarantee;
+use holdfast_client::json::{CheckedRing, DamagedPlace, RebuiltRing};
 use holdfast_client::orders;
 use holdfast_client::session::ring_failure;
 use holdfast_format::{PartHeader, Superblock};
@@ -19,7 +19,6 @@ use holdfast_ring::{
     write_superblocks,
 };
 use indicatif::ProgressBar;
-use serde::Serialize;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
@@ -38,24 +37,6 @@ pub(crate) struct Args {
     /// Rebuild a lost superblock from this recovery string of `format`, or from the one in the journal (find)
     #[arg(long, value_name = "STRING|find")]
     geometry: Option<String>,
-}
-
-#[derive(Serialize)]
-struct DamageShown {
-    damage: String,
-    slot: Option<u32>,
-    sequence: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct Shown {
-    slots: u64,
-    bytes: u64,
-    elements: Option<u64>,
-    damaged: u64,
-    expired: u64,
-    holds: u32,
-    guarantee: Option<Guarantee>,
 }
 
 /// Does it.
@@ -78,7 +59,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let Check { out, tally, elements } = check;
     if out.is_json() {
         let Tally { slots, bytes, damaged, expired, .. } = tally;
-        out.object(&Shown { slots, bytes, elements, damaged, expired, holds, guarantee })?;
+        out.object(&CheckedRing { slots, bytes, elements, damaged, expired, holds, guarantee })?;
     } else if !tally.is_void() {
         out.line(format_args!("{}", tally.text()))?;
         for line in guarantee::lines(guarantee.as_ref()) {
@@ -163,7 +144,7 @@ struct Check<'o> {
 impl Check<'_> {
     fn damage(&mut self, bar: Option<&ProgressBar>, slot: Option<&SlotStatus>, what: &str) -> Result<()> {
         self.tally.damaged += 1;
-        let shown = DamageShown {
+        let shown = DamagedPlace {
             damage: what.to_owned(),
             slot: slot.map(|slot| slot.slot.0),
             sequence: slot.map(|slot| slot.sequence.0),
@@ -296,15 +277,6 @@ impl Check<'_> {
     }
 }
 
-#[derive(Serialize)]
-struct RebuiltShown<'a> {
-    path: &'a Path,
-    ring: String,
-    name: &'a str,
-    slots: u32,
-    rebuilt: bool,
-}
-
 /// Writes the superblock that the recovery string tells, if the lane is that ring's.
 fn rebuild(path: &Path, text: &str, out: &mut Out) -> Result<()> {
     let wrong = |error: &dyn std::fmt::Display| {
@@ -374,7 +346,7 @@ fn rebuild(path: &Path, text: &str, out: &mut Out) -> Result<()> {
 fn rebuilt(path: &Path, superblock: &Superblock, rebuilt: bool, out: &mut Out) -> Result<()> {
     if out.is_json() {
         let slots = superblock.geometry.slots;
-        return out.object(&RebuiltShown {
+        return out.object(&RebuiltRing {
             path,
             ring: superblock.ring.to_string(),
             name: &superblock.name,

@@ -6,7 +6,7 @@ use crate::progress;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{BLOCK, ByteSize, Rate};
 use holdfast_client::config;
-use holdfast_client::json::Guarantee;
+use holdfast_client::json::FormattedRing;
 use holdfast_client::{random, session};
 use holdfast_export::AtomicFile;
 use holdfast_format::{Geometry, Key, Name, Terms};
@@ -17,7 +17,6 @@ use holdfast_planning::plan::{Kept, Promise};
 use holdfast_planning::{guarantee, identity, profile_notes};
 use holdfast_ring::{NewRing, Shape, create, least_named, too_small_to_hold};
 use rustix::fs::FileType;
-use serde::Serialize;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
@@ -68,21 +67,6 @@ pub(crate) struct Args {
     more: MoreArgs,
 }
 
-#[derive(Serialize)]
-struct Shown<'a> {
-    path: &'a Path,
-    name: &'a str,
-    ring: String,
-    lane_bytes: u64,
-    slot_bytes: u64,
-    slots: u32,
-    reserve: u32,
-    prefilled: bool,
-    recovery: String,
-    warnings: &'a [String],
-    guarantee: Option<&'a Guarantee>,
-}
-
 /// What is at the path.
 enum There {
     Nothing,
@@ -121,7 +105,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         warnings.extend(promise.elsewhere(path));
         warnings.extend(profile_notes(promise.profile()));
     }
-    let shown = Shown {
+    let shown = FormattedRing {
         path,
         name: &made.name,
         ring: made.ring.to_string(),

@@ -6,13 +6,12 @@ use crate::out::Out;
 use holdfast_base::ByteSize;
 use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{counted, grouped};
-use holdfast_client::json::Gap;
+use holdfast_client::json::{CutOffRun, Gap};
 use holdfast_client::session::{self, ring_failure, stream_name};
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
 use holdfast_client::words::{self};
 use holdfast_reader::{Item, Loss, LossMerger};
-use serde::Serialize;
 use std::ops::ControlFlow;
 
 /// List lost and purged data: stream, ordinals, times, elements, bytes, cause
@@ -32,12 +31,6 @@ pub(crate) struct Args {
 
 const CUT_OFF: &str =
     "the last run was cut off: what that lost, if anything, is told when a recorder starts next";
-
-/// The same to programs, behind the gaps.
-#[derive(Serialize)]
-struct CutOff {
-    cut_off: bool,
-}
 
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
@@ -104,7 +97,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
 /// What was found, and that there may be more to come: what a crash lost becomes a gap when a recorder starts next.
 fn tell(found: u64, table: &Table, cut_off: bool, out: &mut Out) -> Result<()> {
     if out.is_json() {
-        return if cut_off { out.object(&CutOff { cut_off }) } else { Ok(()) };
+        return if cut_off { out.object(&CutOffRun { cut_off }) } else { Ok(()) };
     }
     if found > 0 {
         out.table(table)?;

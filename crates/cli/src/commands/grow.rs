@@ -6,12 +6,12 @@ use crate::progress;
 use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{BLOCK, ByteSize};
+use holdfast_client::json::GrownRing;
 use holdfast_client::orders;
 use holdfast_format::Geometry;
 use holdfast_media::{Prefill, extend_file};
 use holdfast_ring::{Order, Outcome};
 use rustix::fs::FileType;
-use serde::Serialize;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
@@ -30,14 +30,6 @@ pub(crate) struct Args {
     /// New size of the ring (default for a device: all of it)
     #[arg(long, value_name = "SIZE")]
     size: Option<ByteSize>,
-}
-
-#[derive(Serialize)]
-struct Shown {
-    lane_bytes: u64,
-    slots: u32,
-    slots_before: u32,
-    prefilled: bool,
 }
 
 /// Does it.
@@ -73,7 +65,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let outcome = orders::give(&path, &Order::Grow(ByteSize(bytes)), &notices())?;
     let Outcome::Grown { slots } = outcome else { return Err(orders::unexpected(&outcome)) };
     if out.is_json() {
-        return out.object(&Shown { lane_bytes: bytes, slots, slots_before: before.slots, prefilled });
+        return out.object(&GrownRing { lane_bytes: bytes, slots, slots_before: before.slots, prefilled });
     }
     out.line(format_args!(
         "{}: {} now, {} (before: {})",

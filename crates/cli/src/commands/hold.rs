@@ -9,8 +9,7 @@ use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, HoldId, Ordinal, Timestamp};
 use holdfast_client::attribution::current_user;
-use holdfast_client::json;
-use holdfast_client::json::HoldProgress;
+use holdfast_client::json::{HoldProgress, NewHold};
 use holdfast_client::orders;
 use holdfast_client::session::{self, ring_failure};
 use holdfast_client::times::{self, When};
@@ -18,7 +17,6 @@ use holdfast_client::words;
 use holdfast_reader::{RingReader, Selection};
 use holdfast_ring::{HoldRequest, Order, Outcome, Range};
 use holdfast_standing::{self as standing, Event, Observer};
-use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -55,19 +53,6 @@ pub(crate) struct Args {
     /// End of the hold: a time, or a time from now (+7d)
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = times::when)]
     until: Option<When>,
-}
-
-#[derive(Serialize)]
-struct Shown {
-    id: u64,
-    slots: u32,
-    bytes: u64,
-    #[serde(serialize_with = "json::time_if")]
-    expired_before: Option<Timestamp>,
-    expired_before_ordinal: Option<u64>,
-    expired_ordinals: Vec<(u64, u64)>,
-    #[serde(serialize_with = "json::time")]
-    until: Timestamp,
 }
 
 /// Does it.
@@ -137,7 +122,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         let expired_before_ordinal = head.map(|(_, end)| end.0);
         let expired_ordinals = expired.ordinals.iter().map(|(from, end)| (from.0, end.0)).collect();
         let expired_before = expired_before.or(expired.arrival);
-        return out.object(&Shown {
+        return out.object(&NewHold {
             id: id.0,
             slots,
             bytes: bytes.0,

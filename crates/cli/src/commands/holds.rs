@@ -4,15 +4,14 @@ use crate::args::RingArg;
 use crate::out::Out;
 use holdfast_base::clean;
 use holdfast_base::failure::{Failure, Kind, Result};
-use holdfast_base::{ByteSize, Ordinal, Timestamp};
-use holdfast_client::json;
-use holdfast_client::session::{ring_failure, stream_name};
+use holdfast_base::{ByteSize, Timestamp};
+use holdfast_client::json::{EvaluatedStream, Hold};
+use holdfast_client::session::ring_failure;
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
 use holdfast_client::words;
 use holdfast_format::ConditionHold;
 use holdfast_ring::{HoldStatus, StreamStatus};
-use serde::Serialize;
 use std::time::Duration;
 
 /// List the holds of a ring
@@ -22,77 +21,6 @@ use std::time::Duration;
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
-}
-
-#[derive(Serialize)]
-struct Row<'a> {
-    id: u64,
-    #[serde(serialize_with = "json::time")]
-    created: Timestamp,
-    #[serde(serialize_with = "json::time")]
-    until: Timestamp,
-    owner: &'a str,
-    reason: &'a str,
-    streams: Vec<String>,
-    #[serde(serialize_with = "json::time")]
-    from: Timestamp,
-    #[serde(serialize_with = "json::time")]
-    to: Timestamp,
-    event: bool,
-    ordinals: Option<[u64; 2]>,
-    slots: u32,
-    bytes: u64,
-    sequences: Vec<[u64; 2]>,
-    order: Option<String>,
-    finding: Option<FindingShown<'a>>,
-}
-
-/// What a hold by condition looks for.
-#[derive(Serialize)]
-struct FindingShown<'a> {
-    condition: Option<&'a str>,
-    before_seconds: f64,
-    after_seconds: f64,
-    standing: bool,
-    distil: bool,
-    sample_seconds: Option<[f64; 2]>,
-    when: Option<&'a str>,
-    within_seconds: Option<f64>,
-    quota: Option<u32>,
-    evaluated: Vec<Evaluated>,
-}
-
-/// How far a stream has been evaluated.
-#[derive(Serialize)]
-struct Evaluated {
-    stream: String,
-    ordinal: u64,
-}
-
-fn seconds(nanos: u64) -> f64 {
-    Duration::from_nanos(nanos).as_secs_f64()
-}
-
-impl<'a> FindingShown<'a> {
-    fn new(condition_hold: &'a ConditionHold, streams: &[StreamStatus]) -> Self {
-        let when = condition_hold.when.as_ref();
-        // In others nothing is looked for any more.
-        let evaluated = condition_hold.watermarks.iter().filter(|(_, next)| *next < Ordinal(u64::MAX));
-        Self {
-            condition: condition_hold.sample.is_none().then_some(condition_hold.condition.as_str()),
-            before_seconds: seconds(condition_hold.before),
-            after_seconds: seconds(condition_hold.after),
-            standing: condition_hold.standing,
-            distil: condition_hold.distil,
-            sample_seconds: condition_hold.sample.map(|(held, every)| [seconds(held), seconds(every)]),
-            when: when.map(|(when, _)| when.as_str()),
-            within_seconds: when.map(|(_, within)| seconds(*within)),
-            quota: Some(condition_hold.quota).filter(|quota| *quota > 0),
-            evaluated: evaluated
-                .map(|(stream, next)| Evaluated { stream: stream_name(streams, *stream), ordinal: next.0 })
-                .collect(),
-        }
-    }
 }
 
 /// What it looks for, in words.
@@ -116,42 +44,17 @@ fn in_words(condition_hold: &ConditionHold) -> String {
     words.join(", ")
 }
 
-impl<'a> Row<'a> {
-    fn new(hold: &'a HoldStatus, streams: &[StreamStatus], slot: ByteSize) -> Self {
-        Self {
-            id: hold.id.0,
-            created: hold.created,
-            until: hold.until,
-            owner: &hold.owner,
-            reason: &hold.reason,
-            streams: hold.streams.iter().map(|id| stream_name(streams, *id)).collect(),
-            from: hold.range.from,
-            to: hold.range.to,
-            event: hold.range.by_event,
-            ordinals: hold.range.ordinals.map(|(from, to)| [from.0, to.0]),
-            slots: hold.slots,
-            bytes: u64::from(hold.slots) * slot.0,
-            sequences: hold.sequences.iter().map(|(first, last)| [first.0, last.0]).collect(),
-            order: hold.order.map(|order| order.to_string()),
-            finding: hold
-                .condition_hold
-                .as_ref()
-                .map(|condition_hold| FindingShown::new(condition_hold, streams)),
-        }
-    }
+/// Slots that it keeps, and how many it may keep.
+fn slots(hold: &Hold<'_>) -> String {
+    let quota = hold.finding.as_ref().and_then(|condition_hold| condition_hold.quota);
+    quota.map_or_else(|| hold.slots.to_string(), |quota| format!("{} of {quota}", hold.slots))
+}
 
-    /// Slots that it keeps, and how many it may keep.
-    fn slots(&self) -> String {
-        let quota = self.finding.as_ref().and_then(|condition_hold| condition_hold.quota);
-        quota.map_or_else(|| self.slots.to_string(), |quota| format!("{} of {quota}", self.slots))
-    }
-
-    /// How far streams have been evaluated.
-    fn evaluated(&self) -> String {
-        let all = self.finding.iter().flat_map(|condition_hold| &condition_hold.evaluated);
-        let texts = all.map(|Evaluated { stream, ordinal }| format!("{stream} to ordinal {ordinal}"));
-        texts.collect::<Vec<_>>().join(", ")
-    }
+/// How far streams have been evaluated.
+fn evaluated(hold: &Hold<'_>) -> String {
+    let all = hold.finding.iter().flat_map(|condition_hold| &condition_hold.evaluated);
+    let texts = all.map(|EvaluatedStream { stream, ordinal }| format!("{stream} to ordinal {ordinal}"));
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 /// Does it.
@@ -162,7 +65,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let slot = ByteSize(reader.superblock().geometry.slot_bytes);
     if out.is_json() {
         for hold in &holds {
-            out.object(&Row::new(hold, &streams, slot))?;
+            out.object(&Hold::new(hold, &streams, slot))?;
         }
     } else if holds.is_empty() {
         out.line("nothing is held")?;
@@ -191,7 +94,7 @@ fn table(holds: &[HoldStatus], streams: &[StreamStatus], slot: ByteSize) -> Tabl
     }
     let mut table = Table::new(&columns);
     for hold in holds {
-        let row = Row::new(hold, streams, slot);
+        let row = Hold::new(hold, streams, slot);
         let until = if hold.until == Timestamp::MAX {
             "released".to_owned()
         } else {
@@ -199,7 +102,7 @@ fn table(holds: &[HoldStatus], streams: &[StreamStatus], slot: ByteSize) -> Tabl
         };
         let mut cells = vec![
             row.id.to_string(),
-            row.slots(),
+            slots(&row),
             ByteSize(row.bytes).to_string(),
             if row.streams.is_empty() { "all".to_owned() } else { row.streams.join(", ") },
             words::range(&hold.range),
@@ -209,7 +112,7 @@ fn table(holds: &[HoldStatus], streams: &[StreamStatus], slot: ByteSize) -> Tabl
             clean(row.reason),
         ];
         if by_condition {
-            cells.extend([hold.condition_hold.as_ref().map_or_else(String::new, in_words), row.evaluated()]);
+            cells.extend([hold.condition_hold.as_ref().map_or_else(String::new, in_words), evaluated(&row)]);
         }
         table.row(cells);
     }
@@ -284,7 +187,7 @@ mod tests {
     fn programs_get_the_same() {
         let streams = sample::streams();
         let held = hold(Some(condition_hold()));
-        let shown = serde_json::to_value(Row::new(&held, &streams, ByteSize::mib(1))).unwrap();
+        let shown = serde_json::to_value(Hold::new(&held, &streams, ByteSize::mib(1))).unwrap();
         let wanted = serde_json::json!({
             "condition": "len > 9", "before_seconds": 10.0, "after_seconds": 90.0, "standing": true, "distil": true,
             "sample_seconds": null, "when": "count(*) > 5", "within_seconds": 1.0, "quota": 12,
@@ -292,7 +195,7 @@ mod tests {
         });
         assert_eq!(shown["finding"], wanted);
         assert_eq!(shown["order"], "42424242-4242-4242-4242-424242424242");
-        let plain = serde_json::to_value(Row::new(&hold(None), &streams, ByteSize::mib(1))).unwrap();
+        let plain = serde_json::to_value(Hold::new(&hold(None), &streams, ByteSize::mib(1))).unwrap();
         assert_eq!(plain["finding"], serde_json::Value::Null);
     }
 }

@@ -8,10 +8,10 @@ use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, Sequence};
 use holdfast_client::index_copies::{self, CheckedCopies, CopyError, CopyReport};
+use holdfast_client::json::CopiedIndex;
 use holdfast_client::session;
 use holdfast_client::times;
 use holdfast_reader::{IndexDrive, RingReader};
-use serde::Serialize;
 use std::collections::HashSet;
 use std::io::{self, Write as _};
 use std::sync::atomic::Ordering;
@@ -52,15 +52,6 @@ pub(crate) struct Args {
     /// End when existing slots are copied
     #[arg(long)]
     once: bool,
-}
-
-#[derive(Serialize)]
-struct Shown {
-    slots: u64,
-    bytes: u64,
-    copied: u64,
-    removed: u64,
-    left: u64,
 }
 
 /// Does it.
@@ -171,7 +162,7 @@ impl Told {
         }
         let CopyReport { slots, bytes, copied, removed, left, .. } = *done;
         if out.is_json() {
-            return out.object(&Shown { slots, bytes, copied, removed, left });
+            return out.object(&CopiedIndex { slots, bytes, copied, removed, left });
         }
         let room = match left {
             0 => String::new(),

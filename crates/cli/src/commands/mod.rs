@@ -20,7 +20,7 @@ mod record;
 mod release;
 mod slots;
 mod sql;
-pub(crate) mod status;
+mod status;
 mod streams;
 
 pub(crate) use command_line::Cli;

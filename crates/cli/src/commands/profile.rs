@@ -9,8 +9,7 @@ use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
 use holdfast_media::{BySize, MAX_ZONES, Profile, ReadError};
 use holdfast_planning::plan::{RegionPromise, region_promise};
-use holdfast_planning::{measure, picture, profile_file, profile_notes, subject};
-use serde::Serialize;
+use holdfast_planning::{ProfileResult, measure, picture, profile_file, profile_notes, subject};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -52,26 +51,6 @@ fn minutes(text: &str) -> Result<Duration, String> {
     let number =
         number.ok_or_else(|| format!("`{text}` is not a number of minutes: give 0.01 to {LONGEST}"))?;
     Ok(Duration::from_secs_f64(number * 60.0))
-}
-
-#[derive(Serialize)]
-struct Shown<'a> {
-    profile: &'a Path,
-    picture: &'a Path,
-    device_bytes: u64,
-    zones: usize,
-    worst_write_bytes_per_second: u64,
-    worst_read_bytes_per_second: u64,
-    worst_reposition_seconds: f64,
-    commit_seconds: f64,
-    read_error_seconds: f64,
-    stall_seconds: f64,
-    stalled_share: f64,
-    write_cache: Option<bool>,
-    packer_elements_per_second: u64,
-    packer_cells_per_second: u64,
-    by_region: Vec<RegionPromise>,
-    notes: Vec<String>,
 }
 
 /// Does it.
@@ -159,8 +138,8 @@ fn shown<'a>(
     files: &'a Files,
     by_region: Vec<RegionPromise>,
     notes: Vec<String>,
-) -> Shown<'a> {
-    Shown {
+) -> ProfileResult<'a> {
+    ProfileResult {
         profile: &files.profile,
         picture: &files.picture,
         device_bytes: found.device.bytes.0,

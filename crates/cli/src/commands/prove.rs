@@ -6,9 +6,8 @@ use crate::progress;
 use holdfast_base::Rate;
 use holdfast_base::failure::{Failure, Kind, Result, reason};
 use holdfast_client::{session, times};
-use holdfast_planning::prove::{Progress, Proof, ProofRun, Subject, Verdict, empty, prove};
+use holdfast_planning::prove::{Progress, ProofResult, ProofRun, Subject, Verdict, empty, prove};
 use indicatif::ProgressBar;
-use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,16 +58,6 @@ fn minutes(text: &str) -> Result<Duration, String> {
     let number =
         number.ok_or_else(|| format!("`{text}` is not a number of minutes: give 0.05 to {LONGEST}"))?;
     Ok(Duration::from_secs_f64(number * 60.0))
-}
-
-/// What is printed with --json: where it is kept, and the proof itself.
-#[derive(Serialize)]
-struct Shown<'a> {
-    report: &'a Path,
-    figures: &'a Path,
-    recovery: &'a str,
-    #[serde(flatten)]
-    proof: &'a Proof,
 }
 
 /// Does it.
@@ -126,7 +115,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     }
     let recovery = left.to_recovery_string();
     if out.is_json() {
-        out.object(&Shown {
+        out.object(&ProofResult {
             report: &files.report,
             figures: &files.figures,
             recovery: &recovery,

@@ -9,12 +9,12 @@ use holdfast_base::{ByteSize, Timestamp};
 use holdfast_base::{clean, counted};
 use holdfast_client::attribution::current_user;
 use holdfast_client::index_copies::{self, CopyError};
+use holdfast_client::json::PurgedRange;
 use holdfast_client::orders;
 use holdfast_client::session::{self, ring_failure};
 use holdfast_client::times;
 use holdfast_reader::{IndexDrive, Selection};
 use holdfast_ring::{Order, Outcome, PurgeRequest};
-use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
@@ -48,13 +48,6 @@ pub(crate) struct Args {
     yes: bool,
 }
 
-#[derive(Serialize)]
-struct Shown {
-    elements: u64,
-    bytes: u64,
-    slots: u32,
-}
-
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     if args.streams.is_empty() && args.range.options().is_all() {
@@ -83,7 +76,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         sweep(&path, &folder)?;
     }
     if out.is_json() {
-        return out.object(&Shown { elements, bytes, slots });
+        return out.object(&PurgedRange { elements, bytes, slots });
     }
     out.line(format_args!(
         "purged: {} ({}) destroyed, {} overwritten",

@@ -10,12 +10,12 @@ use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{ByteSize, counted};
 use holdfast_client::exports::{self, Destination, HitsExport};
 use holdfast_client::index_copies::IndexCopies;
+use holdfast_client::json::{self};
 use holdfast_client::session;
 use holdfast_client::sql;
 use holdfast_export::{self as export, Counts, OutputFile};
 use holdfast_query::output::Format;
 use holdfast_reader::{OpenSlots, Selection};
-use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -172,19 +172,6 @@ fn writer(place: Option<&OutputFile>, format: Format) -> Result<Box<dyn Write + 
     Ok(Box::new(io::BufWriter::new(io::stdout())))
 }
 
-#[derive(Serialize)]
-struct Shown<'a> {
-    output: Option<&'a Path>,
-    format: &'static str,
-    bytes: u64,
-    blake3: &'a str,
-    elements: u64,
-    payload_bytes: u64,
-    gone: u64,
-    partial: u64,
-    damaged: u64,
-}
-
 /// Tells of an export of query hits; how many elements were found.
 fn hits_exported(
     export: &HitsExport,
@@ -194,7 +181,7 @@ fn hits_exported(
 ) -> Result<u64> {
     let HitsExport { found, gone, counts: taken, written } = export;
     if out.is_json() {
-        let shown = Shown {
+        let shown = json::HitsExport {
             output: file,
             format: format.name(),
             bytes: written.bytes,

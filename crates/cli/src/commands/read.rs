@@ -5,18 +5,17 @@ use crate::args::RangeArgs;
 use crate::args::RingArg;
 use crate::out::{Out, notices};
 use crate::progress;
+use holdfast_base::ByteSize;
 use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Kind, Result};
-use holdfast_base::{ByteSize, Timestamp};
 use holdfast_client::exports;
-use holdfast_client::json;
+use holdfast_client::json::RangeExport;
 use holdfast_client::session::{self, ring_failure};
 use holdfast_client::times;
 use holdfast_client::words;
 use holdfast_export::{Counts, ElementFilter, Export, Filter, Format, Output, Sink, Written};
 use holdfast_reader::{Plan, RingReader};
 use holdfast_ring::StreamStatus;
-use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// Export a range as payloads, pcapng, MCAP or JSON lines, to a file or a pipe
@@ -69,23 +68,6 @@ impl Args {
         let to = file.map_or_else(|| "standard output".to_owned(), |file| file.display().to_string());
         format!("{}{passing} to {to}", format.name())
     }
-}
-
-#[derive(Serialize)]
-struct Shown<'a> {
-    output: Option<&'a Path>,
-    format: &'static str,
-    bytes: u64,
-    blake3: String,
-    elements: u64,
-    payload_bytes: u64,
-    gaps: u64,
-    partial: u64,
-    damaged: u64,
-    expired_slots: u64,
-    #[serde(serialize_with = "json::time_if")]
-    expired_before: Option<Timestamp>,
-    expired_ordinals: Vec<(u64, u64)>,
 }
 
 /// Format of an export, as it is typed.
@@ -166,11 +148,11 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         return Err(nothing(&path, &chosen, &taken, reader));
     }
     let written = export.finish()?.finish()?;
-    let shown = Shown {
+    let shown = RangeExport {
         output: args.output.as_deref().filter(|_| !args.to_stdout()),
         format: format.name(),
         bytes: written.bytes,
-        blake3: written.blake3.clone(),
+        blake3: &written.blake3,
         elements: taken.elements,
         payload_bytes: taken.bytes,
         gaps: taken.gaps,

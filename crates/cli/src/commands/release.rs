@@ -5,9 +5,9 @@ use crate::args::RingArg;
 use crate::out::{Out, notices};
 use holdfast_base::failure::Result;
 use holdfast_base::{HoldId, UnitError};
+use holdfast_client::json::ReleasedHold;
 use holdfast_client::orders;
 use holdfast_ring::{Order, Outcome, ReleaseRequest};
-use serde::Serialize;
 
 /// End a hold: its data expires in turn
 #[derive(clap::Args, Debug)]
@@ -27,12 +27,6 @@ fn number(text: &str) -> std::result::Result<u64, UnitError> {
     text.parse().map_err(wrong)
 }
 
-#[derive(Serialize)]
-struct Shown {
-    id: u64,
-    slots: u32,
-}
-
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (hold, by) = (HoldId(args.id), args.because.attribution());
@@ -41,7 +35,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let outcome = orders::give(&args.ring.path()?, &Order::Release(order), &notices())?;
     let Outcome::Released { slots } = outcome else { return Err(orders::unexpected(&outcome)) };
     if out.is_json() {
-        return out.object(&Shown { id: args.id, slots });
+        return out.object(&ReleasedHold { id: args.id, slots });
     }
     let what = if slots == 1 { "slot is" } else { "slots are" };
     out.line(format_args!("released hold {}: {slots} {what} held no longer", args.id))

@@ -4,14 +4,11 @@ use crate::args::RingArg;
 use crate::out::Out;
 use holdfast_base::Timestamp;
 use holdfast_base::failure::Result;
-use holdfast_client::json;
+use holdfast_client::json::Slot;
 use holdfast_client::session::ring_failure;
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
-use holdfast_client::words;
 use holdfast_planning::guarantee;
-use holdfast_ring::SlotStatus;
-use serde::Serialize;
 
 /// List the slots of a ring, with state and order of expiry
 #[derive(clap::Args, Debug)]
@@ -22,32 +19,6 @@ use serde::Serialize;
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
-}
-
-#[derive(Serialize)]
-struct Row {
-    slot: u32,
-    state: &'static str,
-    sequence: Option<u64>,
-    age: Option<u64>,
-    #[serde(serialize_with = "json::time_if")]
-    first: Option<Timestamp>,
-    #[serde(serialize_with = "json::time_if")]
-    last: Option<Timestamp>,
-}
-
-impl From<&SlotStatus> for Row {
-    fn from(slot: &SlotStatus) -> Self {
-        let written = slot.sequence.0 > 0;
-        Self {
-            slot: slot.slot.0,
-            state: words::look(slot.look),
-            sequence: written.then_some(slot.sequence.0),
-            age: written.then_some(slot.age.0),
-            first: slot.first,
-            last: slot.last,
-        }
-    }
 }
 
 /// Does it.
@@ -64,7 +35,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         ("last arrival", Side::Left),
     ]);
     for slot in &slots {
-        let row = Row::from(slot);
+        let row = Slot::from(slot);
         if out.is_json() {
             out.object(&row)?;
             continue;

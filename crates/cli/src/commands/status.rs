@@ -5,20 +5,17 @@ use crate::args::RingArg;
 use crate::out::Out;
 use crate::watch;
 use holdfast_base::failure::Result;
-use holdfast_base::{ByteSize, MAX_AWAY, Timestamp, many};
+use holdfast_base::{ByteSize, MAX_AWAY, many};
 use holdfast_base::{clean, counted, grouped};
-use holdfast_client::json::{self, FiguresJson, Guarantee};
-use holdfast_client::losses::{ever_lost, losing, losing_now, lost};
+use holdfast_client::json::RingStatus;
+use holdfast_client::losses::{ever_lost, lost};
 use holdfast_client::rates::{self, Rates, Reach};
 use holdfast_client::session::ring_failure;
 use holdfast_client::times;
 use holdfast_client::words;
 use holdfast_planning::guarantee;
-use holdfast_protocol::wire::{
-    AwayStatus, BufferStatus, LaneStatus, MarginStatus, RecorderStatus, SourceStatus, Status, ViewStatus,
-};
-use holdfast_ring::{SlotCounts, SlotStatus, StreamStatus};
-use serde::Serialize;
+use holdfast_protocol::wire::{RecorderStatus, SourceStatus, Status};
+use holdfast_ring::{SlotStatus, StreamStatus};
 use std::path::Path;
 use std::time::Duration;
 
@@ -47,7 +44,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let slots = reader.slots().map_err(|error| ring_failure(&error))?;
     let guarantee = guarantee::seen(&path, reader.superblock(), &status);
     if out.is_json() {
-        return out.object(&Shown::new(&path, &status, &streams, &slots).promising(guarantee));
+        return out.object(&RingStatus::new(&path, &status, &streams, &slots).promising(guarantee));
     }
     for line in lines(&path, &status, &streams, &slots) {
         out.line(line)?;
@@ -56,212 +53,6 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         out.line(format_args!("{:<16} {line}", if at == 0 { "guarantee" } else { "" }))?;
     }
     Ok(())
-}
-
-/// The status as JSON.
-#[derive(Serialize)]
-pub(crate) struct Shown<'a> {
-    path: &'a Path,
-    name: &'a str,
-    ring: String,
-    lane_bytes: u64,
-    slot_bytes: u64,
-    epoch: u64,
-    sequence: u64,
-    #[serde(serialize_with = "json::time_if")]
-    oldest: Option<Timestamp>,
-    #[serde(serialize_with = "json::time_if")]
-    newest: Option<Timestamp>,
-    #[serde(serialize_with = "json::time_if")]
-    oldest_live: Option<Timestamp>,
-    reaches_back_seconds: Option<f64>,
-    oldest_expires_in_seconds: Option<f64>,
-    reaches_back_when_full_seconds: Option<f64>,
-    losing: bool,
-    losing_now: bool,
-    lost_elements: u64,
-    lost_unknown: u64,
-    durable_after_seconds: f64,
-    holds: u32,
-    table_complete: bool,
-    slots: FiguresJson<'a, SlotCounts>,
-    guarantee: Option<Guarantee>,
-    recorder: Option<RecorderShown<'a>>,
-}
-
-#[derive(Serialize)]
-struct RecorderShown<'a> {
-    pid: u32,
-    #[serde(serialize_with = "json::time")]
-    since: Timestamp,
-    uptime_seconds: f64,
-    device: &'static str,
-    device_error: &'a str,
-    payload_bytes_per_second: u64,
-    elements_per_second: u64,
-    disk_bytes_per_second: u64,
-    recent_seconds: f64,
-    recent_payload_bytes_per_second: u64,
-    recent_elements_per_second: u64,
-    recent_disk_bytes_per_second: u64,
-    #[serde(flatten)]
-    buffers: FiguresJson<'a, BufferStatus>,
-    #[serde(flatten)]
-    away: FiguresJson<'a, AwayStatus>,
-    margin: Option<FiguresJson<'a, MarginStatus>>,
-    birds_eye: Option<FiguresJson<'a, ViewStatus>>,
-    sources: Vec<SourceShown<'a>>,
-    lanes: Vec<LaneShown<'a>>,
-    warnings: &'a [String],
-}
-
-#[derive(Serialize)]
-struct SourceShown<'a> {
-    stream: &'a str,
-    spec: &'a str,
-    state: &'static str,
-    error: &'a str,
-    #[serde(flatten)]
-    figures: FiguresJson<'a, SourceStatus>,
-    recent_lost_elements: u64,
-    recent_unknown_losses: u64,
-    #[serde(serialize_with = "json::time_if")]
-    last_lost_at: Option<Timestamp>,
-    dropped: Vec<DroppedShown>,
-}
-
-#[derive(Serialize)]
-struct DroppedShown {
-    cause: &'static str,
-    elements: u64,
-    bytes: u64,
-}
-
-#[derive(Serialize)]
-struct LaneShown<'a> {
-    path: &'a str,
-    #[serde(flatten)]
-    figures: FiguresJson<'a, LaneStatus>,
-    worst_write_seconds: f64,
-    worst_read_seconds: f64,
-}
-
-impl<'a> Shown<'a> {
-    /// As it is shown.
-    pub(crate) fn new(
-        path: &'a Path,
-        status: &'a Status,
-        streams: &[StreamStatus],
-        slots: &[SlotStatus],
-    ) -> Self {
-        let ring = &status.ring;
-        let rates = rates::lately(status);
-        let oldest_live = rates::oldest_live(status, slots);
-        let reach = rates::reach(
-            status,
-            oldest_live,
-            rates.as_ref().map_or_else(Default::default, |rates| rates.slots),
-        );
-        let seconds = |span: fn(&Reach) -> Option<Duration>| {
-            reach.as_ref().and_then(span).map(|span| span.as_secs_f64())
-        };
-        Self {
-            path,
-            name: &ring.name,
-            ring: ring.ring.to_string(),
-            lane_bytes: ring.lane_bytes.0,
-            slot_bytes: ring.slot_bytes.0,
-            epoch: ring.epoch.0,
-            sequence: ring.sequence.0,
-            oldest: ring.oldest,
-            newest: ring.newest,
-            oldest_live,
-            reaches_back_seconds: seconds(|reach| Some(reach.back)),
-            oldest_expires_in_seconds: seconds(|reach| reach.expires_in),
-            reaches_back_when_full_seconds: seconds(|reach| reach.when_full),
-            losing: losing(status),
-            losing_now: losing_now(status),
-            lost_elements: streams.iter().map(|stream| stream.counters.lost).sum(),
-            lost_unknown: streams.iter().map(|stream| stream.counters.unknown_gaps).sum(),
-            durable_after_seconds: ring.durable_after.as_secs_f64(),
-            holds: ring.holds,
-            table_complete: ring.scanned,
-            slots: FiguresJson(&ring.slots),
-            guarantee: None,
-            recorder: status
-                .recorder
-                .as_ref()
-                .zip(rates::average(status).zip(rates))
-                .map(|(recorder, (average, recent))| RecorderShown::new(recorder, &average, &recent)),
-        }
-    }
-
-    /// With what the ring promises.
-    pub(crate) fn promising(self, guarantee: Option<Guarantee>) -> Self {
-        Self { guarantee, ..self }
-    }
-}
-
-impl<'a> RecorderShown<'a> {
-    fn new(recorder: &'a RecorderStatus, average: &Rates, recent: &Rates) -> Self {
-        let lately = |at: usize| {
-            let told = recorder.recent.as_ref().and_then(|lately| lately.sources.get(at));
-            told.copied().unwrap_or_default()
-        };
-        Self {
-            pid: recorder.pid,
-            since: recorder.since,
-            uptime_seconds: recorder.uptime.as_secs_f64(),
-            device: words::device_state(recorder.device.state),
-            device_error: &recorder.device.error,
-            payload_bytes_per_second: average.payload.0,
-            elements_per_second: average.elements,
-            disk_bytes_per_second: average.disk.0,
-            recent_seconds: recent.span.as_secs_f64(),
-            recent_payload_bytes_per_second: recent.payload.0,
-            recent_elements_per_second: recent.elements,
-            recent_disk_bytes_per_second: recent.disk.0,
-            buffers: FiguresJson(&recorder.buffers),
-            away: FiguresJson(&recorder.away),
-            margin: recorder.margin.as_ref().map(FiguresJson),
-            birds_eye: recorder.view.as_ref().map(FiguresJson),
-            sources: recorder
-                .sources
-                .iter()
-                .enumerate()
-                .map(|(at, source)| SourceShown {
-                    stream: &source.name,
-                    spec: &source.spec,
-                    state: words::source_state(source.state),
-                    error: &source.error,
-                    figures: FiguresJson(source),
-                    recent_lost_elements: lately(at).lost,
-                    recent_unknown_losses: lately(at).unknown_losses,
-                    last_lost_at: lately(at).last_lost,
-                    dropped: source
-                        .dropped
-                        .iter()
-                        .map(|dropped| DroppedShown {
-                            cause: dropped.cause.name(),
-                            elements: dropped.elements,
-                            bytes: dropped.bytes,
-                        })
-                        .collect(),
-                })
-                .collect(),
-            lanes: recorder
-                .lanes
-                .iter()
-                .map(|lane| LaneShown {
-                    path: &lane.path,
-                    figures: FiguresJson(lane),
-                    worst_write_seconds: lane.write_latency.worst.as_secs_f64(),
-                    worst_read_seconds: lane.read_latency.worst.as_secs_f64(),
-                })
-                .collect(),
-            warnings: &recorder.warnings,
-        }
-    }
 }
 
 /// The time over which rates were taken, in words.
@@ -529,9 +320,13 @@ mod tests {
     fn programs_get_the_same_answers() {
         let status = sample::status();
         let streams = sample::streams();
-        let shown =
-            serde_json::to_value(Shown::new(Path::new("/data/lab.hf"), &status, &streams, &sample::slots()))
-                .unwrap();
+        let shown = serde_json::to_value(RingStatus::new(
+            Path::new("/data/lab.hf"),
+            &status,
+            &streams,
+            &sample::slots(),
+        ))
+        .unwrap();
         assert_eq!(shown["reaches_back_seconds"], 600.0);
         assert_eq!(shown["oldest_expires_in_seconds"], 308.0);
         assert_eq!((&shown["losing"], &shown["losing_now"]), (&true.into(), &true.into()));

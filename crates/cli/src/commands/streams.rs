@@ -2,17 +2,16 @@
 
 use crate::args::RingArg;
 use crate::out::Out;
-use holdfast_attributes::{Attribute, Schema};
+use holdfast_attributes::Schema;
+use holdfast_base::ByteSize;
 use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::grouped;
-use holdfast_base::{ByteSize, Timestamp};
-use holdfast_client::json::{self, Counters};
+use holdfast_client::json::{self, Stream};
 use holdfast_client::session::ring_failure;
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
 use holdfast_reader::RingReader;
 use holdfast_ring::StreamStatus;
-use serde::Serialize;
 
 /// List the streams of a ring, with received and lost elements over its life
 #[derive(clap::Args, Debug)]
@@ -23,45 +22,6 @@ pub(crate) struct Args {
     /// List the attributes of each stream, with type, origin, unit and comment
     #[arg(long)]
     attributes: bool,
-}
-
-#[derive(Serialize)]
-struct Row<'a> {
-    id: u32,
-    name: &'a str,
-    kind: &'static str,
-    framing: &'a str,
-    #[serde(serialize_with = "json::time")]
-    created: Timestamp,
-    preamble_version: u32,
-    preamble_bytes: u32,
-    attributes: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    schema: Option<Vec<AttributeShown<'a>>>,
-    #[serde(flatten)]
-    counters: Counters,
-}
-
-#[derive(Serialize)]
-struct AttributeShown<'a> {
-    name: &'a str,
-    #[serde(rename = "type")]
-    kind: String,
-    from: String,
-    unit: Option<&'a str>,
-    comment: Option<&'a str>,
-}
-
-impl<'a> From<&'a Attribute> for AttributeShown<'a> {
-    fn from(attribute: &'a Attribute) -> Self {
-        Self {
-            name: attribute.name(),
-            kind: attribute.kind().to_string(),
-            from: attribute.from().to_string(),
-            unit: attribute.unit(),
-            comment: attribute.comment(),
-        }
-    }
 }
 
 /// The schema of a stream.
@@ -79,7 +39,7 @@ fn attributes(streams: &[StreamStatus], schemas: &[Schema]) -> Table {
     let mut table = Table::new(&columns.map(|column| (column, Side::Left)));
     for (stream, schema) in streams.iter().zip(schemas) {
         for attribute in schema.attributes() {
-            let AttributeShown { name, kind, from, unit, comment } = attribute.into();
+            let json::Attribute { name, kind, from, unit, comment } = attribute.into();
             let (unit, comment) = (unit.unwrap_or("-"), comment.unwrap_or_default());
             table.row([
                 stream.name.clone(),
@@ -118,7 +78,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     for (at, stream) in streams.iter().enumerate() {
         let counters = &stream.counters;
         if out.is_json() {
-            out.object(&Row {
+            out.object(&Stream {
                 id: stream.id.0,
                 name: &stream.name,
                 kind: stream.kind.name(),

@@ -4,9 +4,9 @@
 pub(crate) mod picture;
 mod view;
 
-use crate::commands::status::Shown;
 use crate::out::Out;
 use holdfast_base::failure::{Failure, Kind, Result, reason};
+use holdfast_client::json::RingStatus;
 use holdfast_client::rates::{self, Rates};
 use holdfast_client::session::ring_failure;
 use holdfast_planning::guarantee;
@@ -106,7 +106,7 @@ fn lines(path: &Path, reader: &mut RingReader, out: &mut Out, end: &AtomicBool) 
         let failed = match look {
             Ok((status, streams, slots)) => {
                 let guarantee = guarantee::seen(path, reader.superblock(), &status);
-                out.object(&Shown::new(path, &status, &streams, &slots).promising(guarantee))?;
+                out.object(&RingStatus::new(path, &status, &streams, &slots).promising(guarantee))?;
                 out.flush()?;
                 None
             }

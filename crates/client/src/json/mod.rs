@@ -2,14 +2,38 @@
 //! `docs/commands.md`. Results of planning and proving are shapes of `planning`.
 
 mod act;
+mod audit;
+mod check;
 mod condition_hold;
 mod counters;
+mod exports;
+mod failure;
 mod figures;
+mod format;
+mod gaps;
 mod guarantee;
+mod holds;
+mod index;
+mod orders;
+mod slots;
+mod status;
+mod streams;
 
 pub use act::Act;
+pub use audit::{AppendedActs, DroppedActs};
+pub use check::{CheckedRing, DamagedPlace, RebuiltRing};
 pub use condition_hold::{DistilledSlots, HoldProgress, UnseenElements};
 pub use counters::Counters;
+pub use exports::{HitsExport, RangeExport};
+pub use failure::ErrorMessage;
 pub use figures::FiguresJson;
+pub use format::FormattedRing;
+pub use gaps::CutOffRun;
 pub use guarantee::{AttributeLoad, Guarantee, GuaranteeFigures};
 pub use holdfast_export::json::{Gap, time, time_if};
+pub use holds::{EvaluatedStream, Hold, HoldCondition};
+pub use index::CopiedIndex;
+pub use orders::{GrownRing, NewHold, PurgedRange, ReleasedHold};
+pub use slots::Slot;
+pub use status::{DroppedElements, Lane, Recorder, RingStatus, Source};
+pub use streams::{Attribute, Stream};

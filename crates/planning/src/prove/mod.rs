@@ -15,7 +15,7 @@ mod stages;
 mod tally;
 mod verdict;
 
-pub use report::{Proof, ProvedDevice, ProvedRing, ProvedTerms, ProvingMachine};
+pub use report::{Proof, ProofResult, ProvedDevice, ProvedRing, ProvedTerms, ProvingMachine};
 pub use ring::{Subject, empty};
 pub use run::{Progress, ProofRun, prove};
 pub use stages::StageKind;

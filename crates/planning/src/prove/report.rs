@@ -11,6 +11,7 @@ use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
 use serde::Serialize;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 /// What every such file says of itself.
@@ -434,6 +435,17 @@ fn attributes(shown: &AttributeLoad) -> String {
             shown.attribute_bytes_per_element
         ),
     }
+}
+
+/// Result of a proof: its files, the new recovery string, and the proof itself.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct ProofResult<'a> {
+    pub report: &'a Path,
+    pub figures: &'a Path,
+    pub recovery: &'a str,
+    #[serde(flatten)]
+    pub proof: &'a Proof,
 }
 
 #[cfg(test)]
