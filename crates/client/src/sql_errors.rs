@@ -440,11 +440,11 @@ fn called(said: &str, sql: &str) -> Option<Complaint> {
         return Some(if kinds.contains(&"bytes") { complaint.advice(BYTES) } else { complaint });
     }
     // Of our own functions.
-    let (name, rest) = said.split_once(" wants ")?;
+    let (name, rest) = said.strip_prefix("cannot call ")?.split_once(": ")?;
     let open = call_of(sql, name)? + name.len();
-    let argument = if rest.ends_with("is no address") {
+    let argument = if rest.starts_with("the first argument") {
         Some(0)
-    } else if rest.starts_with("the network as a text") {
+    } else if rest.starts_with("the second argument") {
         Some(1)
     } else {
         None

@@ -5,9 +5,9 @@ use holdfast_attributes::Type;
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Why a text is no address.
+/// Error of a text that is no address or network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no {what}: give one such as {example}")]
+#[error("cannot parse `{text}` as {what}; write one such as {example}")]
 pub struct InvalidAddress {
     text: String,
     what: &'static str,
@@ -16,10 +16,10 @@ pub struct InvalidAddress {
 
 fn wrong(text: &str, kind: Type) -> InvalidAddress {
     let (what, example) = match kind {
-        Type::Ipv4 => ("IPv4 address", "10.0.0.1"),
-        Type::Mac => ("link address", "00:1b:21:3c:4d:5e"),
-        Type::Ipv6 => ("IPv6 address", "2001:db8::1"),
-        _ => ("IP address", "10.0.0.1 or 2001:db8::1"),
+        Type::Ipv4 => ("an IPv4 address", "10.0.0.1"),
+        Type::Mac => ("a MAC address", "00:1b:21:3c:4d:5e"),
+        Type::Ipv6 => ("an IPv6 address", "2001:db8::1"),
+        _ => ("an IP address", "10.0.0.1 or 2001:db8::1"),
     };
     InvalidAddress { text: text.chars().take(80).collect(), what, example }
 }
@@ -74,10 +74,10 @@ pub fn show(kind: Type, bytes: &[u8]) -> String {
 
 fn no_network(text: &str, kind: Type) -> InvalidAddress {
     let (what, example) = match kind {
-        Type::Ipv4 => ("IPv4 network", "10.0.0.0/8"),
-        Type::Mac => ("group of link addresses", "00:1b:21:00:00:00/24"),
-        Type::Ipv6 => ("IPv6 network", "2001:db8::/32"),
-        _ => ("network", "10.0.0.0/8 or 2001:db8::/32"),
+        Type::Ipv4 => ("an IPv4 network", "10.0.0.0/8"),
+        Type::Mac => ("a group of MAC addresses", "00:1b:21:00:00:00/24"),
+        Type::Ipv6 => ("an IPv6 network", "2001:db8::/32"),
+        _ => ("a network", "10.0.0.0/8 or 2001:db8::/32"),
     };
     InvalidAddress { what, example, ..wrong(text, kind) }
 }
@@ -155,8 +155,8 @@ mod tests {
         let said = |kind, text: &str| network(kind, text).unwrap_err().to_string();
         assert_eq!(
             said(Type::Ipv4, "10.0.0.0/33"),
-            "`10.0.0.0/33` is no IPv4 network: give one such as 10.0.0.0/8"
+            "cannot parse `10.0.0.0/33` as an IPv4 network; write one such as 10.0.0.0/8"
         );
-        assert!(said(Type::Ip, "10.0.0.0/x").contains("is no network: give one such as"));
+        assert!(said(Type::Ip, "10.0.0.0/x").contains("as a network; write one such as"));
     }
 }

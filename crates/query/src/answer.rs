@@ -9,37 +9,18 @@ use crate::nearest::NearestTable;
 use crate::retry_smaller;
 use crate::session::ask;
 use crate::stream::ScanDiagnostics;
+use crate::subqueries::has_subquery;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::logical_expr::{Expr, Limit, LogicalPlan, SkipType, TableScan};
+use datafusion::logical_expr::{Limit, LogicalPlan, SkipType, TableScan};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use futures::stream::iter;
-use holdfast_base::Sequence;
 use std::any::Any;
 use std::sync::Arc;
-
-/// What an answer lacks that is computed over all.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum IncompleteAnswer {
-    /// So many slots expired while the query was at work.
-    #[error("slots that expired while the query was at work: {0}")]
-    Expired(u64),
-    /// Of so many elements that were found a part cannot be had.
-    #[error("elements of which a part is not there: {0}")]
-    Partial(u64),
-    /// These are damaged, the first at this place.
-    #[error("damaged slots: {}, the first is {first}", slots.len())]
-    Damaged {
-        /// Their sequences, in order.
-        slots: Vec<Sequence>,
-        /// What is wrong with the first that was come across.
-        first: String,
-    },
-}
 
 /// Asks; what comes is right as far as it comes. What a list lacks, [`Engine::trouble`] tells at its end.
 pub async fn answer(engine: &Engine, sql: &str) -> Result<SendableRecordBatchStream> {
@@ -89,7 +70,7 @@ pub(crate) fn is_list(plan: &LogicalPlan) -> Result<bool> {
             LogicalPlan::Limit(limit) => !counts_places(limit)?,
             _ => false,
         };
-        Ok(!is_row_by_row || node.expressions().iter().any(asks))
+        Ok(!is_row_by_row || node.expressions().iter().any(has_subquery))
     })?;
     Ok(!computed)
 }
@@ -104,15 +85,4 @@ fn counts_places(limit: &Limit) -> Result<bool> {
 fn is_joined(scan: &TableScan) -> bool {
     let table = source_as_provider(&scan.source);
     table.is_ok_and(|table| (table.as_ref() as &dyn Any).is::<NearestTable>())
-}
-
-/// Whether an expression has a question in it.
-pub(crate) fn asks(expr: &Expr) -> bool {
-    let is_question = |expr: &Expr| {
-        Ok(matches!(
-            expr,
-            Expr::InSubquery(_) | Expr::Exists(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_)
-        ))
-    };
-    expr.exists(is_question).unwrap_or(true)
 }

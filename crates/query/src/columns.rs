@@ -183,7 +183,7 @@ pub fn describe_type(kind: &str) -> &str {
     let is = |names: &[&str]| names.iter().any(|name| kind.starts_with(name));
     match kind {
         "FixedSizeBinary(4)" => "an IPv4 address",
-        "FixedSizeBinary(6)" => "a link address",
+        "FixedSizeBinary(6)" => "a MAC address",
         "FixedSizeBinary(16)" => "an IP address",
         "Boolean" => "a truth value",
         _ if is(&["Binary", "LargeBinary"]) => "bytes",

@@ -2,9 +2,9 @@
 
 use crate::evaluation_failures::EvaluationFailures;
 use crate::ring_source::{LinkTypes, OpenRing, ReaderPool, RingSource};
-use crate::session::{CATALOG, Limits, RING, Tables, session};
+use crate::session::{CATALOG, Limits, RING, session};
 use crate::stream::{ScanDiagnostics, StreamSource, StreamTable};
-use crate::tables::{LazyTable, gaps, holds, slots, streams};
+use crate::tables::{LazyTable, Tables, gaps, holds, slots, streams};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::error::ArrowError;
 use datafusion::catalog::TableProvider;
@@ -27,7 +27,7 @@ pub enum RingError {
     #[error(transparent)]
     Link(#[from] ReaderError),
     /// A stream's schema is not understood: it is of a later release.
-    #[error("the schema of stream `{stream}` is not understood: {cause}")]
+    #[error("cannot read the schema of stream `{stream}`: {cause}")]
     Schema {
         /// The stream.
         stream: String,

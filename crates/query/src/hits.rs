@@ -2,6 +2,7 @@
 //! reads the elements themselves.
 
 use crate::answer::{is_list, whole};
+use crate::column_origin::origin;
 use crate::columns::CommonColumn;
 use crate::engine::Engine;
 use crate::latest_elements::latest;
@@ -15,7 +16,7 @@ use datafusion::dataframe::DataFrame;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use futures::StreamExt;
 use holdfast_base::{Ordinal, StreamId};
 use std::any::Any;
@@ -50,12 +51,12 @@ pub async fn hits(engine: &Engine, sql: &str) -> Result<Hits> {
     let frame = ask(&engine.context, sql).await?;
     let columns = frame.schema().columns();
     let Some(place) = columns.iter().position(|column| column.name() == CommonColumn::Ordinal.name()) else {
-        return plan_err!("elements are told by their ordinals, and the answer has no column `ordinal`");
+        return plan_err!("cannot export elements: the result has no column `ordinal`; select it");
     };
     let Some(stream) = stream(frame.logical_plan(), place) else {
         return plan_err!(
-            "elements are given out where each row of the answer is one of a single stream, with its own `ordinal`: \
-             without joins, groups and unions (`where … in (select …)` may ask others)"
+            "cannot export elements: a row of the result is not an element of a single stream; remove joins, groups \
+             and unions (`where … in (select …)` is allowed)"
         );
     };
     let is_list = is_list(frame.logical_plan())?;
@@ -74,24 +75,4 @@ fn stream(plan: &LogicalPlan, place: usize) -> Option<StreamId> {
     let table = source_as_provider(&scan.source).ok()?;
     let table = (table.as_ref() as &dyn Any).downcast_ref::<StreamTable>()?;
     (name == CommonColumn::Ordinal.name()).then_some(table.stream())
-}
-
-/// The table of which each row of a plan is one, and which of its columns one of the plan's is.
-pub(crate) fn origin(plan: &LogicalPlan, place: usize) -> Option<(&TableScan, &str)> {
-    match plan {
-        LogicalPlan::Projection(projection) => {
-            let mut expr = projection.expr.get(place)?;
-            while let Expr::Alias(alias) = expr {
-                expr = &alias.expr;
-            }
-            let Expr::Column(column) = expr else { return None };
-            origin(&projection.input, projection.input.schema().maybe_index_of_column(column)?)
-        }
-        LogicalPlan::Filter(filter) => origin(&filter.input, place),
-        LogicalPlan::Sort(sort) => origin(&sort.input, place),
-        LogicalPlan::Limit(limit) => origin(&limit.input, place),
-        LogicalPlan::SubqueryAlias(alias) => origin(&alias.input, place),
-        LogicalPlan::TableScan(scan) => Some((scan, scan.projected_schema.field(place).name())),
-        _ => None,
-    }
 }

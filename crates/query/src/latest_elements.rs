@@ -1,10 +1,10 @@
 //! Rewriting of queries for the latest elements (`order by time desc limit 10`): the search begins with the
 //! youngest slots and widens until enough elements match. The engine alone would scan the whole stream.
 
-use crate::answer::asks;
+use crate::column_origin::origin;
 use crate::columns::CommonColumn;
-use crate::hits::origin;
 use crate::stream::{ScanDiagnostics, StreamEnds, StreamSource, StreamSurvey, StreamTable, takes_payload};
+use crate::subqueries::has_subquery;
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -72,7 +72,7 @@ impl LatestQuery {
         // Each row below is independent of others, and no condition needs payloads, which each search would read.
         let is_other = |node: &LogicalPlan| {
             let chooses = matches!(node, LogicalPlan::Limit(_) | LogicalPlan::Sort(_));
-            let is_other = |expr: &Expr| asks(expr) || expr.is_volatile();
+            let is_other = |expr: &Expr| has_subquery(expr) || expr.is_volatile();
             let by_payload = matches!(node, LogicalPlan::Filter(filter) if takes_payload(&filter.predicate));
             Ok(chooses || by_payload || node.expressions().iter().any(is_other))
         };

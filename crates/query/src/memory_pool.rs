@@ -26,7 +26,7 @@ const JOINS: [&str; 3] = ["HashJoinInput", "NestedLoopJoin", "CrossJoinExec"];
 
 /// Error of a nested-loop join whose left side does not fit into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("out of memory: the left side of the join does not fit")]
+#[error("cannot join: out of memory; the left side does not fit")]
 pub(crate) struct JoinTooLarge;
 
 /// Returns true if a query ended because a side of a join does not fit into memory.
@@ -113,7 +113,7 @@ impl MemoryPool for QueryMemoryPool {
         let left = most.saturating_sub(has).min(free);
         if additional > left {
             return resources_err!(
-                "{} has {has} bytes and wants {additional} more, but there are {left} for it",
+                "cannot allocate {additional} bytes for {}: it has {has} bytes, and {left} are free",
                 consumer.name()
             );
         }

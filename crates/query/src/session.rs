@@ -9,12 +9,12 @@ use crate::functions;
 use crate::group::GroupByRule;
 use crate::memory_pool::QueryMemoryPool;
 use crate::nearest::NearestFunction;
-use crate::stream::{ExplainOnly, ScanCutoff, StreamScans};
+use crate::plan_scans::stream_scans;
+use crate::stream::{ExplainOnly, ScanCutoff};
 use crate::streaming_filter::StreamingFilter;
+use crate::tables::Tables;
 use crate::validation;
-use datafusion::catalog::{
-    CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider,
-};
+use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider};
 use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::dataframe::DataFrame;
 use datafusion::error::Result;
@@ -64,9 +64,6 @@ pub(crate) const CATALOG: &str = "holdfast";
 /// Where all tables are, and where the streams are.
 pub(crate) const RING: &str = "ring";
 pub(crate) const STREAM: &str = "stream";
-
-/// Tables and their names.
-pub type Tables = Vec<(String, Arc<dyn TableProvider>)>;
 
 /// An engine with these tables and nothing else: no files, no network, no settings that a query could change. A stream that
 /// is called as one of the ring's `own` tables is found by `stream.NAME`, as all are.
@@ -154,7 +151,7 @@ pub async fn ask(context: &SessionContext, sql: &str) -> Result<DataFrame> {
     if matches!(plan, LogicalPlan::Explain(_)) {
         state.config_mut().set_extension(Arc::new(ExplainOnly));
     }
-    let looks = StreamScans::of(&plan)?;
+    let looks = stream_scans(&plan)?;
     if let Some(moment) = ScanCutoff::of(&looks).await? {
         state.config_mut().set_extension(Arc::new(moment));
     }

@@ -25,8 +25,8 @@ pub(crate) fn too_long(sql: &str) -> Result<()> {
     };
     match tokens.iter().filter(joins).count() {
         count if count > MOST => plan_err!(
-            "there are {count} operators in it, and {MOST} at most may be: instead of `a = 1 or a = 2` write `a in (1, 2)`, \
-             which may have as many values as you like"
+            "cannot plan the query: {count} operators exceed the limit of {MOST}; instead of `a = 1 or a = 2` write \
+             `a in (1, 2)`, which has no limit"
         ),
         _ => Ok(()),
     }
@@ -55,7 +55,7 @@ pub(crate) fn unheeded(statement: &Statement) -> Result<()> {
     }
     match statement {
         Statement::Statement(statement) if statement.visit(&mut TableSampleVisitor).is_break() => plan_err!(
-            "there is no `tablesample`: take every hundredth element by `where ordinal % 100 = 0`, or a stretch of time"
+            "cannot sample a table: `tablesample` is not supported; use `where ordinal % 100 = 0` or a time range"
         ),
         Statement::Explain(explain) => unheeded(&explain.statement),
         _ => Ok(()),

@@ -74,7 +74,7 @@ fn conditions_that_cannot_be_asked_are_refused() {
         ("--where count(*)_>_1 --reason x", 2, "a condition is about one"),
         ("--where time_>_now() --reason x", 2, "--last"),
         ("--where size_=_999999 --reason x", 3, "nothing of that is on the ring"),
-        ("--where size_>_0 --when size_>_1 --within 1s --reason x", 2, "about several elements"),
+        ("--where size_>_0 --when size_>_1 --within 1s --reason x", 2, "it has no aggregate"),
         ("--where size_>_0 --when count(*)_>_1 --reason x", 2, "--within"),
         ("--where size_>_0 --standing --reason x", 2, "--quota"),
         ("--where size_>_0 --sample 1s/1h --reason x", 2, "cannot be used with"),

@@ -124,16 +124,16 @@ fn what_is_no_list_of_elements_is_refused() {
     for (sql, said) in [
         ("select time from eth0", "no column `ordinal`"),
         ("select count(*) from eth0", "no column `ordinal`"),
-        ("select count(*) ordinal from eth0", "one of a single stream"),
-        ("select ordinal + 1 ordinal from eth0", "one of a single stream"),
-        ("select size ordinal from eth0", "one of a single stream"),
-        ("select ordinal from eth0 group by ordinal", "one of a single stream"),
-        ("select ordinal from eth0 union all select ordinal from log", "one of a single stream"),
+        ("select count(*) ordinal from eth0", "an element of a single stream"),
+        ("select ordinal + 1 ordinal from eth0", "an element of a single stream"),
+        ("select size ordinal from eth0", "an element of a single stream"),
+        ("select ordinal from eth0 group by ordinal", "an element of a single stream"),
+        ("select ordinal from eth0 union all select ordinal from log", "an element of a single stream"),
         (
             "select l.ordinal, size from log l join (select ordinal o from eth0) e on l.ordinal = e.o",
-            "one of a single stream",
+            "an element of a single stream",
         ),
-        ("select ordinal from gaps", "one of a single stream"),
+        ("select ordinal from gaps", "an element of a single stream"),
         ("select ordinal from log", "`log` has no packets"),
         ("select ordinal frm log", "here:"),
     ] {

@@ -95,7 +95,10 @@ impl Search {
         let of_several =
             |expr: &Expr| Ok(matches!(expr, Expr::AggregateFunction(_) | Expr::WindowFunction(_)));
         if condition.exists(of_several)? {
-            return plan_err!("`{}` is about several elements: a condition is about one", self.condition);
+            return plan_err!(
+                "cannot use `{}` as a condition on an element: it has an aggregate or a window function; use --when",
+                self.condition
+            );
         }
         // What was found must be found again, whenever somebody looks.
         let changes = |expr: &Expr| {
@@ -105,7 +108,7 @@ impl Search {
         };
         if condition.exists(changes)? {
             return plan_err!(
-                "`{}` means something else from one moment to the next: say from when on with --from or --last",
+                "cannot use `{}` in a hold: non-deterministic function not allowed; use --from or --last",
                 self.condition
             );
         }

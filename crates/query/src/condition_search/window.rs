@@ -46,8 +46,8 @@ pub(super) async fn check(
         match tried.collect().await {
             Err(DataFusionError::NotImplemented(_)) => {
                 return plan_err!(
-                    "`{name}` cannot be computed over a sliding window: say count, count(distinct …), sum, avg, min, max, median, \
-                     stddev, var, or another that docs/search.md names"
+                    "cannot compute `{name}` over a sliding window: it cannot remove elements; use count, \
+                     count(distinct …), sum, avg, min, max, median, stddev, var, or another of docs/search.md"
                 );
             }
             tried => drop(tried?),
@@ -76,7 +76,7 @@ fn parsed(context: &SessionContext, frame: &DataFrame, when: &str) -> Result<Win
     })?;
     if aggregates.is_empty() {
         return plan_err!(
-            "`{when}` asks nothing about several elements: say count(*), sum(size) or the like of them"
+            "cannot use `{when}` as a window condition: it has no aggregate; use one such as count(*) or sum(size)"
         );
     }
     Ok(WindowCondition { condition: condition.data, aggregates })

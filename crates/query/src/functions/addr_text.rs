@@ -30,17 +30,17 @@ impl ScalarUDFImpl for AddrText {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         let [DataType::FixedSizeBinary(4 | 6 | 16)] = types else {
-            return plan_err!("addr_text wants an address, such as addr_text(src)");
+            return plan_err!("cannot call addr_text: it takes an address, such as addr_text(src)");
         };
         Ok(DataType::Utf8View)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let ([addresses], [field]) = (args.args.as_slice(), args.arg_fields.as_slice()) else {
-            return exec_err!("addr_text wants one argument");
+            return exec_err!("cannot call addr_text: it takes one argument");
         };
         let Some(kind) = address_type(field) else {
-            return exec_err!("addr_text wants an address, and got {}", field.data_type());
+            return exec_err!("cannot call addr_text: it takes an address, not {}", field.data_type());
         };
         let array = addresses.to_array(args.number_rows)?;
         let shown: StringViewArray = array

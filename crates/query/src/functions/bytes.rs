@@ -92,13 +92,15 @@ impl ScalarUDFImpl for NumberAt {
                 NumberKind::Int => DataType::Int64,
                 NumberKind::Float => DataType::Float64,
             }),
-            _ => plan_err!("{0} wants bytes and an offset, such as {0}(payload, 4)", self.name),
+            _ => {
+                plan_err!("cannot call {0}: it takes bytes and an offset, such as {0}(payload, 4)", self.name)
+            }
         }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [bytes, offset] = args.args.as_slice() else {
-            return exec_err!("{} wants two arguments", self.name);
+            return exec_err!("cannot call {}: it takes two arguments", self.name);
         };
         let bytes = bytes.to_array(args.number_rows)?;
         let offset = offset.cast_to(&DataType::Int64, None)?.to_array(args.number_rows)?;
@@ -148,13 +150,15 @@ impl ScalarUDFImpl for BytesToText {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         let [DataType::BinaryView | DataType::Binary | DataType::FixedSizeBinary(_)] = types else {
-            return plan_err!("{0} wants bytes, such as {0}(payload)", self.name);
+            return plan_err!("cannot call {0}: it takes bytes, such as {0}(payload)", self.name);
         };
         Ok(DataType::Utf8View)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [bytes] = args.args.as_slice() else { return exec_err!("{} wants one argument", self.name) };
+        let [bytes] = args.args.as_slice() else {
+            return exec_err!("cannot call {}: it takes one argument", self.name);
+        };
         let array: ArrayRef = bytes.to_array(args.number_rows)?;
         let shown: StringViewArray = match array.data_type() {
             DataType::BinaryView => array.as_binary_view().iter().map(|b| b.map(|b| self.show(b))).collect(),
@@ -162,7 +166,7 @@ impl ScalarUDFImpl for BytesToText {
             DataType::FixedSizeBinary(_) => {
                 array.as_fixed_size_binary().iter().map(|b| b.map(|b| self.show(b))).collect()
             }
-            other => return exec_err!("{} wants bytes, and got {other}", self.name),
+            other => return exec_err!("cannot call {}: it takes bytes, not {other}", self.name),
         };
         if let ColumnarValue::Scalar(_) = bytes {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&shown, 0)?));
@@ -185,13 +189,15 @@ impl ScalarUDFImpl for BytesSlice {
             [DataType::BinaryView, from, count] if from.is_integer() && count.is_integer() => {
                 Ok(DataType::BinaryView)
             }
-            _ => plan_err!("bytes wants bytes, an offset and how many, such as bytes(payload, 14, 20)"),
+            _ => plan_err!(
+                "cannot call bytes: it takes bytes, an offset and a count, such as bytes(payload, 14, 20)"
+            ),
         }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [bytes, from, count] = args.args.as_slice() else {
-            return exec_err!("bytes wants three arguments");
+            return exec_err!("cannot call bytes: it takes three arguments");
         };
         let bytes = bytes.to_array(args.number_rows)?;
         let number =

@@ -39,27 +39,35 @@ impl ScalarUDFImpl for InNet {
                 DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8,
             ] => Ok(DataType::Boolean),
             [DataType::FixedSizeBinary(4 | 6 | 16), _] => {
-                plan_err!("in_net wants the network as a text, such as '10.0.0.0/8'")
+                plan_err!(
+                    "cannot call in_net: the second argument must be a text literal, such as '10.0.0.0/8'"
+                )
             }
             [other, _] => plan_err!(
-                "in_net wants an address and a network, such as in_net(src, '10.0.0.0/8'): {} is no address",
+                "cannot call in_net: the first argument is {}, not an address; write a call such as in_net(src, '10.0.0.0/8')",
                 describe_type(&other.to_string())
             ),
-            _ => plan_err!("in_net wants an address and a network, such as in_net(src, '10.0.0.0/8')"),
+            _ => plan_err!(
+                "cannot call in_net: it takes an address and a network, such as in_net(src, '10.0.0.0/8')"
+            ),
         }
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let [address, net] = args.as_slice() else { return Ok(ExprSimplifyResult::Original(args)) };
         let Some(text) = text_of(net) else {
-            return plan_err!("in_net wants the network as a text, such as '10.0.0.0/8'");
+            return plan_err!(
+                "cannot call in_net: the second argument must be a text literal, such as '10.0.0.0/8'"
+            );
         };
         let Some(kind) = address_type_of(address, info.schema()) else {
-            return plan_err!("in_net wants an address, such as in_net(src, '10.0.0.0/8')");
+            return plan_err!(
+                "cannot call in_net: the first argument is not an address; write a call such as in_net(src, '10.0.0.0/8')"
+            );
         };
         let (first, last) = match network(kind, text) {
             Ok(edges) => edges,
-            Err(error) => return plan_err!("in_net: {error}"),
+            Err(error) => return plan_err!("{error}"),
         };
         let within = address.clone().gt_eq(literal(first)).and(address.clone().lt_eq(literal(last)));
         Ok(ExprSimplifyResult::Simplified(within))
@@ -67,6 +75,6 @@ impl ScalarUDFImpl for InNet {
 
     fn invoke_with_args(&self, _args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         // It is a comparison by then.
-        exec_err!("in_net wants the network as a text, such as '10.0.0.0/8'")
+        exec_err!("cannot call in_net: the second argument must be a text literal, such as '10.0.0.0/8'")
     }
 }

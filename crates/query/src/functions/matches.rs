@@ -44,7 +44,7 @@ impl Matches {
             return Ok(Arc::clone(regex));
         }
         let regex = RegexBuilder::new(text).unicode(false).size_limit(MOST).build();
-        let wrong = |error| exec_datafusion_err!("matches: `{text}` is no regular expression: {error}");
+        let wrong = |error| exec_datafusion_err!("cannot compile `{text}` as a regular expression: {error}");
         let regex = Arc::new(regex.map_err(wrong)?);
         *last = Some((text.to_owned(), Arc::clone(&regex)));
         Ok(regex)
@@ -67,7 +67,7 @@ impl ScalarUDFImpl for Matches {
         ] = types
         else {
             return plan_err!(
-                "matches wants bytes and a regular expression, such as matches(payload, 'GET /[a-z]+')"
+                "cannot call matches: it takes bytes and a regular expression, such as matches(payload, 'GET /[a-z]+')"
             );
         };
         Ok(DataType::Boolean)
@@ -75,13 +75,13 @@ impl ScalarUDFImpl for Matches {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [bytes, expression] = args.args.as_slice() else {
-            return exec_err!("matches wants two arguments");
+            return exec_err!("cannot call matches: it takes two arguments");
         };
         let ColumnarValue::Scalar(
             ScalarValue::Utf8(text) | ScalarValue::Utf8View(text) | ScalarValue::LargeUtf8(text),
         ) = expression
         else {
-            return exec_err!("matches wants the same expression for all rows: write it as a text");
+            return exec_err!("cannot call matches: the second argument must be a text literal");
         };
         let Some(text) = text else {
             return Ok(ColumnarValue::Scalar(ScalarValue::Boolean(None)));
@@ -95,7 +95,7 @@ impl ScalarUDFImpl for Matches {
             DataType::Utf8View => {
                 array.as_string_view().iter().map(|b| b.map(|b| regex.is_match(b.as_bytes()))).collect()
             }
-            other => return exec_err!("matches wants bytes, and got {other}"),
+            other => return exec_err!("cannot call matches: it takes bytes, not {other}"),
         };
         Ok(ColumnarValue::Array(Arc::new(found)))
     }

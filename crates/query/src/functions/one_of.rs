@@ -57,10 +57,7 @@ impl ScalarUDFImpl for OneOf {
         let addresses = as_addresses(arg_fields);
         let mut all = arg_fields.iter().zip(&addresses).zip(scalar_arguments);
         if all.any(|((given, address), literal)| given != address && literal.is_none()) {
-            return plan_err!(
-                "{} wants addresses, or texts that are written there, beside an address",
-                self.name()
-            );
+            return plan_err!("cannot call {}: a text beside an address must be a literal", self.name());
         }
         self.engines.return_field_from_args(ReturnFieldArgs { arg_fields: &addresses, scalar_arguments })
     }

@@ -5,7 +5,7 @@ mod exec;
 
 use crate::address_literals::text_of;
 use crate::columns::CommonColumn;
-use crate::session::Tables;
+use crate::tables::Tables;
 use datafusion::arrow::datatypes::{Field, Schema as ArrowSchema, SchemaRef};
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::{Column, DataFusionError, Result, ScalarValue, plan_datafusion_err, plan_err};
@@ -17,7 +17,8 @@ use exec::{JoinSide, NearestExec};
 use std::fmt;
 use std::sync::Arc;
 
-const USAGE: &str = "nearest wants two streams, and perhaps how far apart elements may be and 'event_time': nearest('trigger', 'samples', interval '20 milliseconds')";
+const USAGE: &str = "cannot call nearest: it takes two streams, and optionally a maximum distance and 'event_time', such as \
+     nearest('trigger', 'samples', interval '20 milliseconds')";
 
 const NANOS_A_DAY: i64 = 86_400_000_000_000;
 
@@ -41,9 +42,7 @@ impl NearestFunction {
         let Some(name) = text_of(name) else { return plan_err!("{USAGE}") };
         let known = || self.streams.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
         let found = self.streams.iter().find(|(known, _)| known == name).cloned();
-        found.ok_or_else(|| {
-            plan_datafusion_err!("nearest: there is no stream `{name}`; there are {}", known())
-        })
+        found.ok_or_else(|| plan_datafusion_err!("cannot find stream `{name}`: the streams are {}", known()))
     }
 }
 
@@ -81,7 +80,7 @@ impl TableFunctionImpl for NearestFunction {
             let name = format!("{}_{}", right.0, field.name());
             if fields.iter().any(|known| *known.name() == name) {
                 return plan_err!(
-                    "nearest: `{}` and `{}` would both have a column `{name}`",
+                    "cannot join `{}` and `{}`: both would have a column `{name}`",
                     left.0,
                     right.0
                 );

@@ -1,19 +1,20 @@
 //! Writers of query results: text table, CSV, JSON lines, Arrow and Parquet.
 
 mod display;
+mod output_error;
 mod text_table;
+
+pub use output_error::OutputError;
 
 use crate::compact_batches::compact;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::csv::{Writer as CsvWriter, WriterBuilder as CsvBuilder};
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::writer::StreamWriter;
 use datafusion::arrow::json::writer::{LineDelimited, Writer as JsonWriter, WriterBuilder as JsonBuilder};
 use display::{BytesFormat, shown, shown_schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use std::io::Write;
 use text_table::TextTable;
@@ -37,41 +38,6 @@ impl Format {
     /// Whether a terminal can show it.
     pub fn is_text(self) -> bool {
         matches!(self, Self::Table | Self::Csv | Self::Jsonl)
-    }
-}
-
-/// Why results cannot be written.
-#[derive(Debug, thiserror::Error)]
-pub enum OutputError {
-    /// Something did not go where it should.
-    #[error("{0}")]
-    Io(#[from] std::io::Error),
-    /// A value has no form there.
-    #[error("{0}")]
-    Arrow(ArrowError),
-    /// The same, of Parquet.
-    #[error("{0}")]
-    Parquet(ParquetError),
-}
-
-impl From<ArrowError> for OutputError {
-    fn from(error: ArrowError) -> Self {
-        match error {
-            ArrowError::IoError(_, error) => Self::Io(error),
-            other => Self::Arrow(other),
-        }
-    }
-}
-
-impl From<ParquetError> for OutputError {
-    fn from(error: ParquetError) -> Self {
-        match error {
-            ParquetError::External(error) => match error.downcast::<std::io::Error>() {
-                Ok(error) => Self::Io(*error),
-                Err(error) => Self::Parquet(ParquetError::External(error)),
-            },
-            other => Self::Parquet(other),
-        }
     }
 }
 

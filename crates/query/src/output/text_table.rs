@@ -1,7 +1,7 @@
 //! Text table for terminals. The first batch sets the column widths, so that rows appear without waiting
 //! for the last. Plans of `EXPLAIN` are printed as indented lines.
 
-use super::OutputError;
+use super::output_error::OutputError;
 use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use std::io::Write;

@@ -6,6 +6,10 @@ use crate::predicate::Predicate;
 use crate::stream::ScanSpec;
 use holdfast_attributes::Extractor;
 use holdfast_format::Classes;
+use std::collections::HashMap;
+
+/// Link types of a packet stream: those of its interfaces, by tag; for each version of its preamble.
+pub type LinkTypes = HashMap<u32, Vec<u16>>;
 
 /// Returns the place and the attribute of the event time, if it is among some places and younger than a slot with
 /// `attributes` attributes. It is then extracted from payloads.

@@ -98,7 +98,7 @@ impl PartialColumn {
             let right = (block.entry(), block.column()) == (section.entry, section.column)
                 && block.bytes() == range.len()
                 && block.belongs_to(sequence);
-            if right { Ok(block) } else { Err(damaged("a block is not where its bounds say")) }
+            if right { Ok(block) } else { Err(damaged("a block does not match its bounds")) }
         };
         let blocks = self.blocks.iter().map(block).collect::<Result<Vec<_>, _>>()?;
         if blocks.is_sorted_by(|one, next| one.chunk() < next.chunk()) {

@@ -4,6 +4,7 @@
 mod attribute_reads;
 mod block_selection;
 mod column_blocks;
+mod errors;
 mod open_slot;
 mod payload;
 mod pruning_stats;
@@ -14,20 +15,22 @@ mod rows;
 mod slot_chunk;
 mod slot_queue;
 mod slot_scan;
+mod slot_state;
 
+pub use attribute_reads::LinkTypes;
 pub use reader_pool::{OpenRing, ReaderPool};
 
 use crate::columns::CommonColumn;
 use crate::stream::{
-    FEW_SEGMENTS, PruningReport, ScanDiagnostics, ScanPlan, ScanRequest, ScanSpec, ScanStop, StreamEnds,
-    StreamSource, StreamSurvey,
+    FEW_SEGMENTS, PruningReport, ScanDiagnostics, ScanPlan, ScanRequest, ScanSpec, StreamEnds, StreamSource,
+    StreamSurvey,
 };
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
+use errors::external;
 use holdfast_base::{Ordinal, StreamId, Timestamp};
-use holdfast_format::FormatError;
 use holdfast_protocol::Pins;
 use holdfast_protocol::server::MAX_CLIENTS;
-use holdfast_reader::{Plan, PlannedSlot, ReaderError, RingReader, Selection, SlotError};
+use holdfast_reader::{Plan, PlannedSlot, ReaderError, RingReader, Selection};
 use holdfast_ring::{Range, StreamStatus};
 use pruning_stats::SequenceStatistics;
 use ring_scan::RingScan;
@@ -37,9 +40,6 @@ use std::sync::Arc;
 
 /// Maximum number of clients of a recorder that one query may be: half of the places are left to others.
 const MOST_CLIENTS: usize = MAX_CLIENTS / 2;
-
-/// Link types of a packet stream: those of its interfaces, by tag; for each version of its preamble.
-pub type LinkTypes = HashMap<u32, Vec<u16>>;
 
 /// Source of the streams of one ring.
 #[derive(Debug)]
@@ -184,24 +184,4 @@ fn arrivals(reader: &mut RingReader, slot: &PlannedSlot) -> Option<(Timestamp, T
     let view = reader.look_into(slot).ok()?;
     let all = || view.summary().entries.iter().filter_map(|entry| entry.arrivals);
     all().map(|(first, _)| first).min().zip(all().map(|(_, last)| last).max())
-}
-
-fn external(error: ReaderError) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
-}
-
-impl From<SlotError> for ScanStop {
-    fn from(error: SlotError) -> Self {
-        match error {
-            SlotError::Expired => Self::Expired,
-            SlotError::Damaged(place) => Self::Damaged(place),
-            SlotError::Failed(error) => Self::Failed(external(error)),
-        }
-    }
-}
-
-impl From<FormatError> for ScanStop {
-    fn from(error: FormatError) -> Self {
-        Self::Damaged(error.to_string())
-    }
 }

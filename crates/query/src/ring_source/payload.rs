@@ -3,7 +3,7 @@
 
 use super::attribute_reads::{AttributeExtractor, extracted_event};
 use super::rows::{ElementRow, alike, size, with_events};
-use super::slot_scan::SlotScan;
+use super::slot_state::SlotScan;
 use crate::stream::{ColumnBuilder, DecodedColumns, ScanStop};
 use holdfast_attributes::{Element, Extractor, MAX_DATA};
 use holdfast_format::{CellBuffer, Cells, Flags, Kind, OwnCells, Row};

@@ -1,11 +1,12 @@
 //! Scan of a ring: its slots, shared by threads, each of which reads through a connection of its own.
 
+use super::attribute_reads::LinkTypes;
+use super::errors::external;
 use super::open_slot;
 use super::read_plan;
 use super::reader_pool::{PooledReader, ReaderPool};
 use super::slot_queue::SlotQueue;
-use super::slot_scan::{RecordedState, SlotScan};
-use super::{LinkTypes, external};
+use super::slot_state::{RecordedState, SlotScan};
 use crate::stream::{
     ChunkSink, ScanCounters, ScanDiagnostics, ScanSpec, ScanStop, SegmentReader, SegmentScan, StreamCutoff,
 };

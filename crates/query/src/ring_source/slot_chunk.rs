@@ -1,7 +1,7 @@
 //! Chunk of a slot as the scan sees it: columns from blocks, rows or extraction, payloads from the slot.
 
 use super::rows::{ElementRow, of_rows, size};
-use super::slot_scan::SlotScan;
+use super::slot_state::SlotScan;
 use crate::columns::Column;
 use crate::stream::{Chunk, ColumnBuilder, DecodedColumn, DecodedColumns, ScanCounters, ScanStop};
 use holdfast_format::{Block, Kind, Packed};

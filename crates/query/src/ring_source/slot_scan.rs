@@ -1,7 +1,6 @@
 //! Scan of one slot: pruned if statistics exclude it, else read chunk by chunk with the fewest columns;
 //! payloads only of hits.
 
-use super::LinkTypes;
 use super::attribute_reads::{AttributeExtractor, attribute_predicate};
 use super::block_selection::BlockSelection;
 use super::column_blocks::{ChunkBlocks, ColumnSections, PartialColumn, near, stretches};
@@ -9,51 +8,16 @@ use super::pruning_stats::ChunkStatistics;
 use super::read_plan::{self, ReadPlan, SlotFilters};
 use super::rows::ElementRow;
 use super::slot_chunk::SlotChunk;
+use super::slot_state::{RecordedState, SlotScan};
 use crate::predicate::Predicate;
-use crate::stream::{
-    ChunkSink, DecodedColumns, ScanCounters, ScanDiagnostics, ScanSpec, ScanStop, StreamCutoff, pick,
-};
-use holdfast_base::Ordinal;
+use crate::stream::{ChunkSink, DecodedColumns, ScanStop, pick};
 use holdfast_format::{
     Block, BlockBounds, BlocksComing, Chunk, DirectoryEntry, EntrySummary, Section, SectionKind,
 };
-use holdfast_reader::{PartialElements, PlannedSlot, SlotError, SlotView};
+use holdfast_reader::{PartialElements, SlotError, SlotView};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Scan of one slot.
-pub(super) struct SlotScan<'a, 'r> {
-    pub(super) view: &'a mut SlotView<'r>,
-    /// True if the rows of the slot are available.
-    pub(super) has_rows: bool,
-    pub(super) spec: &'a ScanSpec,
-    /// Cutoff of the query, for a slot that reaches beyond it.
-    pub(super) cutoff: Option<&'a StreamCutoff>,
-    pub(super) link_types: &'a LinkTypes,
-    /// Slots of the whole scan.
-    pub(super) planned: &'a [PlannedSlot],
-    pub(super) diagnostics: &'a ScanDiagnostics,
-    pub(super) counters: &'a mut ScanCounters,
-    /// Bytes to report instead of those read, for an open slot: it is in the recorder's memory.
-    pub(super) unread_bytes: Option<u64>,
-    /// Maximum number of ages by which an element began before the slot that it ends in.
-    pub(super) back: &'a mut u64,
-    /// Elements that end here and whose beginning has expired: they are incomplete.
-    pub(super) torn: Arc<[Ordinal]>,
-    pub(super) recorded: RecordedState,
-}
-
-/// State of a stream when a slot was recorded.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RecordedState {
-    /// Version of its preamble.
-    pub(super) preamble: u32,
-    /// Number of its attributes.
-    pub(super) attributes: u32,
-    /// Number of ages by which the first element that ends in the slot began before it.
-    pub(super) back: u64,
-}
 
 impl<'r> SlotScan<'_, 'r> {
     /// Scans the slot. Returns false if rows are needed, which were not copied.
@@ -297,7 +261,9 @@ impl<'r> SlotScan<'_, 'r> {
             let range = at.offset as usize..at.offset as usize + at.bytes as usize;
             let part;
             let bytes = if let Some(chunks) = &whole {
-                chunks.get(range).ok_or_else(|| SlotError::Damaged("chunk directory: outside".to_owned()))?
+                chunks.get(range).ok_or_else(|| {
+                    SlotError::Damaged("chunk directory: a chunk lies outside of its section".to_owned())
+                })?
             } else {
                 part = self.read(range.len(), |view| view.part(&section, range))?;
                 &part[..]
@@ -326,7 +292,7 @@ impl<'r> SlotScan<'_, 'r> {
             None => blocks.values().next().map_or(0, Block::cells),
         };
         if blocks.values().any(|block| block.cells() != count) {
-            let place = "attribute column: it has not a cell for each element".to_owned();
+            let place = "attribute column: the numbers of cells and elements differ".to_owned();
             return Err(ScanStop::Damaged(place));
         }
         let mut extracted = DecodedColumns::new();

@@ -18,10 +18,9 @@ pub(crate) use exec::{BatchFold, StreamExec};
 pub(crate) use pruning_report::ExplainOnly;
 pub use pruning_report::PruningReport;
 pub(crate) use residual_filter::takes_payload;
-pub use scan_cutoff::StreamCutoff;
 pub(crate) use scan_cutoff::{ScanCutoff, StreamScans};
-pub use scan_diagnostics::{ScanDiagnostics, SkippedData};
-pub use scan_spec::ScanSpec;
+pub use scan_diagnostics::{IncompleteAnswer, ScanDiagnostics, SkippedData};
+pub use scan_spec::{ScanSpec, StreamCutoff};
 pub use source::{
     Chunk, ChunkSink, DecodedColumn, FEW_SEGMENTS, ScanCounters, ScanPlan, ScanRequest, ScanStop,
     SegmentReader, SegmentScan, StreamEnds, StreamSource, StreamSurvey,

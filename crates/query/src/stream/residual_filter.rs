@@ -1,8 +1,8 @@
 //! Residual filter: the part of a condition that a predicate over cells cannot state (`like`, comparisons
 //! of columns, functions) but that needs no payload. The engine evaluates it before payloads are read.
 
-use crate::answer::asks;
 use crate::columns::{Columns, CommonColumn};
+use crate::subqueries::has_subquery;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(super) fn may_be_asked(filter: &Expr) -> bool {
     let is_of_others = filter.exists(|expr| Ok(matches!(expr, Expr::OuterReferenceColumn(..))));
     let is_of_rows = !filter.column_refs().is_empty() && !takes_payload(filter);
-    is_of_rows && !filter.is_volatile() && !asks(filter) && !is_of_others.unwrap_or(true)
+    is_of_rows && !filter.is_volatile() && !has_subquery(filter) && !is_of_others.unwrap_or(true)
 }
 
 /// Whether an expression takes an element's payload.

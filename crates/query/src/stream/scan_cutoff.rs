@@ -1,19 +1,12 @@
 //! Cutoff of a query that scans growing streams several times: all its scans see the elements that existed when the
 //! query began.
 
-use super::scan_spec::ScanSpec;
+use super::scan_spec::{ScanSpec, StreamCutoff};
 use super::source::StreamSource;
-use super::table::StreamTable;
 use crate::columns::CommonColumn;
-use crate::nearest::NearestTable;
 use crate::predicate::{IntervalSet, Predicate, ValueSet};
-use datafusion::catalog::TableProvider;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::datasource::source_as_provider;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::LogicalPlan;
 use holdfast_base::{Ordinal, StreamId};
-use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Bound;
@@ -62,15 +55,6 @@ impl ScanCutoff {
     }
 }
 
-/// Cutoff of one scan.
-#[derive(Clone, Debug)]
-pub struct StreamCutoff {
-    /// Ordinal from which on elements are excluded.
-    pub next: Ordinal,
-    /// Specification for segments that may have elements from `next` on: its predicate excludes them.
-    pub spec: ScanSpec,
-}
-
 /// Scans of a query: their number, and the sources that they read.
 #[derive(Clone, Default)]
 pub(crate) struct StreamScans {
@@ -79,27 +63,11 @@ pub(crate) struct StreamScans {
 }
 
 impl StreamScans {
-    /// Counts the scans in a plan.
-    pub(crate) fn of(plan: &LogicalPlan) -> Result<Self> {
-        let mut scans = Self::default();
-        plan.apply_with_subqueries(|node| {
-            if let LogicalPlan::TableScan(scan) = node {
-                scans.add(&source_as_provider(&scan.source)?);
-            }
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        Ok(scans)
-    }
-
-    fn add(&mut self, table: &Arc<dyn TableProvider>) {
-        let table = table.as_ref() as &dyn Any;
-        if let Some(stream) = table.downcast_ref::<StreamTable>() {
-            self.count += 1;
-            if !self.sources.iter().any(|source| Arc::ptr_eq(source, stream.source())) {
-                self.sources.push(Arc::clone(stream.source()));
-            }
-        } else if let Some(nearest) = table.downcast_ref::<NearestTable>() {
-            nearest.sides().into_iter().for_each(|side| self.add(side));
+    /// Adds a scan of a source.
+    pub(crate) fn add(&mut self, source: &Arc<dyn StreamSource>) {
+        self.count += 1;
+        if !self.sources.iter().any(|other| Arc::ptr_eq(other, source)) {
+            self.sources.push(Arc::clone(source));
         }
     }
 }

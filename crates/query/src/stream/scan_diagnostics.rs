@@ -1,6 +1,5 @@
 //! Diagnostics of scans: slots and elements that could not be read, reported at the end of a query.
 
-use crate::answer::IncompleteAnswer;
 use holdfast_base::{Sequence, SlotNo};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -38,6 +37,25 @@ pub struct SkippedData {
     pub places: Vec<String>,
     /// Elements that were found and of which a part is not there any more: their payload is null.
     pub partial: u64,
+}
+
+/// Error of a computed answer, of which some input could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IncompleteAnswer {
+    /// Number of slots that expired while the query ran.
+    #[error("cannot complete the answer: {0} slots expired while the query ran")]
+    Expired(u64),
+    /// Number of matching elements of which a part is missing.
+    #[error("cannot complete the answer: a part of {0} matching elements is missing")]
+    Partial(u64),
+    /// Damaged slots.
+    #[error("cannot complete the answer: {} slots are damaged, the first is {first}", slots.len())]
+    Damaged {
+        /// Sequences of the slots, in order.
+        slots: Vec<Sequence>,
+        /// Place and cause of the first damage.
+        first: String,
+    },
 }
 
 impl SkippedData {

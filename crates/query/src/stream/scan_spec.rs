@@ -4,7 +4,7 @@ use super::residual_filter::ResidualFilter;
 use crate::columns::{Column, Columns, CommonColumn};
 use crate::predicate::Predicate;
 use holdfast_attributes::Schema;
-use holdfast_base::StreamId;
+use holdfast_base::{Ordinal, StreamId};
 
 /// Wanted elements and columns of one stream. Columns are named by their place in the table.
 #[derive(Clone, Debug)]
@@ -57,4 +57,13 @@ impl ScanSpec {
     pub fn payload(&self) -> bool {
         self.common(&self.projection).iter().any(|(_, common)| *common == CommonColumn::Payload)
     }
+}
+
+/// Cutoff of one scan.
+#[derive(Clone, Debug)]
+pub struct StreamCutoff {
+    /// Ordinal from which on elements are excluded.
+    pub next: Ordinal,
+    /// Specification for segments that may have elements from `next` on: its predicate excludes them.
+    pub spec: ScanSpec,
 }

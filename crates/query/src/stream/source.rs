@@ -6,8 +6,7 @@
 
 use super::column_builder::ColumnBuilder;
 use super::pruning_report::PruningReport;
-use super::scan_cutoff::StreamCutoff;
-use super::scan_spec::ScanSpec;
+use super::scan_spec::{ScanSpec, StreamCutoff};
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::{DataFusionError, Result};
 use holdfast_base::{Ordinal, StreamId, Timestamp};

@@ -7,3 +7,9 @@ mod table_builder;
 
 pub use lazy_table::LazyTable;
 pub use rows::{gaps, holds, slots, streams};
+
+use datafusion::catalog::TableProvider;
+use std::sync::Arc;
+
+/// Tables and their names.
+pub type Tables = Vec<(String, Arc<dyn TableProvider>)>;

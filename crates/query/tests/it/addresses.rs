@@ -229,12 +229,21 @@ fn texts_stand_for_addresses_wherever_they_are_compared_with_some() {
 fn what_is_no_address_is_refused_where_one_stands_beside_it() {
     let world = World::new();
     for (sql, said) in [
-        ("select * from t where '192.168.1' in (src, dst)", "`192.168.1` is no IP address"),
-        ("select * from t where not (card is distinct from '10.0.0.1')", "`10.0.0.1` is no link address"),
-        ("select coalesce(four, '::1') from t", "`::1` is no IPv4 address"),
-        ("select * from t group by word having max(six) = '10.0.0.1'", "`10.0.0.1` is no IPv6 address"),
-        ("select nullif(src, word) from t", "nullif wants addresses"),
-        ("select addr_text(word) from t", "addr_text wants an address, such as addr_text(src)"),
+        ("select * from t where '192.168.1' in (src, dst)", "cannot parse `192.168.1` as an IP address"),
+        (
+            "select * from t where not (card is distinct from '10.0.0.1')",
+            "cannot parse `10.0.0.1` as a MAC address",
+        ),
+        ("select coalesce(four, '::1') from t", "cannot parse `::1` as an IPv4 address"),
+        (
+            "select * from t group by word having max(six) = '10.0.0.1'",
+            "cannot parse `10.0.0.1` as an IPv6 address",
+        ),
+        ("select nullif(src, word) from t", "cannot call nullif: a text beside an address"),
+        (
+            "select addr_text(word) from t",
+            "cannot call addr_text: it takes an address, such as addr_text(src)",
+        ),
     ] {
         let refused = world.asked(sql).unwrap_err();
         assert!(refused.contains(said), "{sql}: {refused}");
