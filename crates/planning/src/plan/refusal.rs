@@ -436,7 +436,8 @@ mod tests {
         let site =
             Site { profile: &profile, measured: paper_measured(80), total: 256 << 20, region: Region(80) };
         let said = site.admit(&Ask { slot: Some(mib(8)), ..ask(5) }).unwrap_err().to_string();
-        let least = said.split("admissible instead: slots of 64 MiB in ").nth(1).unwrap_or_else(|| panic!("{said}"));
+        let least =
+            said.split("admissible instead: slots of 64 MiB in ").nth(1).unwrap_or_else(|| panic!("{said}"));
         let least: ByteSize = least.split(" or more").next().unwrap().replace(' ', "").parse().unwrap();
         assert!(site.sized(least.0).admit(&ask(5)).is_ok(), "{said}");
     }
