@@ -55,6 +55,18 @@ pub enum FormatError {
         /// Which field.
         what: &'static str,
     },
+    /// A value that this version does not know.
+    #[error("{structure}: byte {at}: unknown {what} {value}")]
+    Unknown {
+        /// The structure with the value.
+        structure: &'static str,
+        /// Byte behind the value.
+        at: u64,
+        /// The name of the field.
+        what: &'static str,
+        /// The value as a number.
+        value: u64,
+    },
     /// A value that the format does not allow.
     #[error("{structure}: byte {at}: {what}")]
     Malformed {

@@ -1,7 +1,7 @@
 //! Index copy: a slot without its payload, with checks of its own, as an index drive keeps it.
 //! `docs/format.md` draws it.
 
-use crate::bytes::{Get, Put, u32_at};
+use crate::bytes::{FieldReader, SliceWriter, u32_at};
 use crate::{FormatError, PartHeader, crc32c};
 use holdfast_base::{CHECK_BLOCK, MAX_SLOT, RingId, Sequence, SlotNo};
 use std::ops::Range;
@@ -46,12 +46,12 @@ impl IndexCopy {
     /// What is written before the slot's bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.start()];
-        let mut put = Put::new(&mut bytes);
+        let mut put = SliceWriter::new(&mut bytes);
         put.bytes(&MAGIC).u16(1).u16(0).u32(self.slot.0).bytes(&self.ring.0).u64(self.sequence.0);
         put.u32(self.head).u32(self.index.start).u32(self.index.end);
         put.seek(Self::FRONT).bytes(&self.checks);
         let crc = Self::crc(&bytes);
-        Put::new(&mut bytes).seek(Self::FRONT - 4).u32(crc);
+        SliceWriter::new(&mut bytes).seek(Self::FRONT - 4).u32(crc);
         bytes
     }
 
@@ -81,7 +81,7 @@ impl IndexCopy {
 
     /// All but the checks.
     fn read(bytes: &[u8]) -> Result<Self, FormatError> {
-        let mut get = Get::new(WHAT, bytes);
+        let mut get = FieldReader::new(WHAT, bytes);
         get.magic(MAGIC)?;
         match get.u16()? {
             1 => {}

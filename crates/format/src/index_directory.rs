@@ -1,7 +1,7 @@
 //! Head and directory of an index drive that is a device: the directory of the copies on it, in blocks that
 //! are written one by one. `docs/format.md` draws it.
 
-use crate::bytes::{Get, Put, u32_at};
+use crate::bytes::{FieldReader, SliceWriter, u32_at};
 use crate::{FormatError, crc32c};
 use holdfast_base::{BLOCK, RingId, Sequence};
 
@@ -61,13 +61,13 @@ impl DriveHead {
     /// As it stands in the first block.
     pub fn encode(&self) -> [u8; BLOCK] {
         let mut bytes = [0; BLOCK];
-        Put::new(&mut bytes).bytes(&MAGIC).u16(1).u16(0).u32(self.blocks).u64(self.bytes);
+        SliceWriter::new(&mut bytes).bytes(&MAGIC).u16(1).u16(0).u32(self.blocks).u64(self.bytes);
         closed(bytes)
     }
 
     /// Reads it.
     pub fn decode(bytes: &[u8; BLOCK]) -> Result<Self, FormatError> {
-        let mut get = Get::new(WHAT, bytes);
+        let mut get = FieldReader::new(WHAT, bytes);
         get.magic(MAGIC)?;
         is_closed(bytes)?;
         match get.u16()? {
@@ -86,7 +86,7 @@ impl DriveHead {
     /// A block of the directory.
     pub fn encode_block(entries: &DriveBlock) -> [u8; BLOCK] {
         let mut bytes = [0; BLOCK];
-        let mut put = Put::new(&mut bytes);
+        let mut put = SliceWriter::new(&mut bytes);
         for entry in entries {
             match entry {
                 Some(entry) => {
@@ -103,7 +103,7 @@ impl DriveHead {
     /// Reads a block of the directory.
     pub fn decode_block(&self, bytes: &[u8; BLOCK]) -> Result<DriveBlock, FormatError> {
         is_closed(bytes)?;
-        let mut get = Get::new(WHAT, bytes);
+        let mut get = FieldReader::new(WHAT, bytes);
         let mut entries = [None; Self::ENTRIES];
         for entry in &mut entries {
             let (ring, sequence) = (RingId(get.array()?), Sequence(get.u64()?));
@@ -137,7 +137,7 @@ impl DriveEntry {
 /// With a checksum in the last four bytes.
 fn closed(mut bytes: [u8; BLOCK]) -> [u8; BLOCK] {
     let crc = crc32c(&bytes[..BLOCK - 4]);
-    Put::new(&mut bytes).seek(BLOCK - 4).u32(crc);
+    SliceWriter::new(&mut bytes).seek(BLOCK - 4).u32(crc);
     bytes
 }
 

@@ -21,6 +21,7 @@ mod superblock;
 mod terms;
 
 pub use birds_eye::{Glance, LEAST_PLACE, PlaceState, ViewPlace};
+pub use bytes::{FieldBuffer, FieldReader, FieldWriter};
 pub use check::{Key, crc32c};
 pub use column::{
     Bits, Block, BlockBounds, Blocks, BlocksComing, Cell, CellBuffer, Cells, Class, Classes, Column,

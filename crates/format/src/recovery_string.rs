@@ -1,6 +1,6 @@
 //! The recovery string: one line to keep on paper, from which a lost superblock is made again.
 
-use crate::bytes::{Get, Put};
+use crate::bytes::{FieldReader, SliceWriter};
 use crate::superblock::cut;
 use crate::{Codec, FormatError, Geometry, Key, Region, Superblock, crc32c};
 use holdfast_base::{LaneNo, MAX_NAME, RingId, Timestamp};
@@ -16,7 +16,7 @@ impl Superblock {
     /// The line from which this superblock can be made again, as far as it matters for reading the lane.
     pub fn to_recovery_string(&self) -> String {
         let mut bytes = vec![0; MAX_TEXT];
-        let mut put = Put::new(&mut bytes);
+        let mut put = SliceWriter::new(&mut bytes);
         let geometry = &self.geometry;
         put.u8(1).bytes(&self.ring.0).bytes(&self.key.0).u64(geometry.lane_bytes);
         put.u8(geometry.slot_bytes.trailing_zeros() as u8).u32(geometry.slots).u32(self.reserve);
@@ -48,10 +48,10 @@ impl Superblock {
         let digits = text.strip_prefix(PREFIX).ok_or_else(|| wrong("it should begin with holdfast1:"))?;
         let bytes = from_base32(digits)?;
         let body = bytes.len().checked_sub(4).ok_or_else(|| wrong("it is cut off"))?;
-        if Get::new(WHAT, &bytes).seek(body).u32()? != crc32c(&bytes[..body]) {
+        if FieldReader::new(WHAT, &bytes).seek(body).u32()? != crc32c(&bytes[..body]) {
             return Err(FormatError::BadChecksum { structure: WHAT, at: 0 });
         }
-        let mut get = Get::new(WHAT, &bytes[..body]);
+        let mut get = FieldReader::new(WHAT, &bytes[..body]);
         let version = get.u8()?;
         if version != 1 {
             return Err(FormatError::Version { structure: WHAT, version: version.into() });

@@ -1,7 +1,7 @@
 //! The superblock: the description of a lane that is needed to read anything else on it. This module has only
 //! its bytes; `ring` decides where its copies go and in which order they are written.
 
-use crate::bytes::{Get, Put};
+use crate::bytes::{FieldReader, SliceWriter};
 use crate::geometry::MAX_SKIPPED;
 use crate::terms::TERMS_BYTES;
 use crate::{FormatError, Geometry, Key, Name, Region, Terms, crc32c};
@@ -86,7 +86,7 @@ impl Superblock {
         let mut block = vec![0; BLOCK];
         let geometry = &self.geometry;
         let skipped = &geometry.skipped[..geometry.skipped.len().min(MAX_SKIPPED)];
-        let mut put = Put::new(&mut block);
+        let mut put = SliceWriter::new(&mut block);
         put.bytes(MAGIC)
             .u32(Self::VERSION)
             .u32(0)
@@ -116,13 +116,13 @@ impl Superblock {
 
     /// Reads a copy.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
-        let mut get = Get::new(WHAT, bytes);
+        let mut get = FieldReader::new(WHAT, bytes);
         get.magic(*MAGIC)?;
         let version = get.u32()?;
         if !(1..=Self::VERSION).contains(&version) {
             return Err(FormatError::Version { structure: WHAT, version });
         }
-        if Get::new(WHAT, bytes).seek(CRC_AT).u32()? != crc32c(&bytes[..CRC_AT]) {
+        if FieldReader::new(WHAT, bytes).seek(CRC_AT).u32()? != crc32c(&bytes[..CRC_AT]) {
             return Err(FormatError::BadChecksum { structure: WHAT, at: 0 });
         }
         get.take(4)?;

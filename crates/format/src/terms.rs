@@ -2,7 +2,7 @@
 //! that every run can weigh the guarantee anew; the `ring` crate does that.
 
 use crate::FormatError;
-use crate::bytes::{Get, Put};
+use crate::bytes::{FieldReader, SliceWriter};
 use crate::slot::ElementLoad;
 use holdfast_base::{ByteSize, Rate, Timestamp};
 use std::time::Duration;
@@ -69,7 +69,7 @@ impl Terms {
     pub(crate) fn encode(&self, into: &mut [u8]) {
         let Measured { at, write, read, reposition, commit, read_error, stall, stalled, parallel, .. } =
             self.measured;
-        let mut put = Put::new(into);
+        let mut put = SliceWriter::new(into);
         put.u32(1).u32(stalled).time(at).u64(write.0).u64(read.0).u64(nanos(reposition)).u64(nanos(commit));
         put.u64(nanos(read_error))
             .u64(nanos(stall))
@@ -84,7 +84,7 @@ impl Terms {
 
     /// Reads them; `None` for a ring that was formatted without.
     pub(crate) fn decode(from: &[u8]) -> Result<Option<Self>, FormatError> {
-        let mut get = Get::new(WHAT, from);
+        let mut get = FieldReader::new(WHAT, from);
         match get.u32()? {
             0 => return Ok(None),
             1 => {}

@@ -4,10 +4,10 @@
 
 use crate::ReaderError;
 use holdfast_base::Sequence;
-use holdfast_format::{OpenImage, OpenIndex, SlotId, Superblock};
+use holdfast_format::{FormatError, OpenImage, OpenIndex, SlotId, Superblock};
 use holdfast_protocol::ProtocolError;
 use holdfast_protocol::client::Connection;
-use holdfast_protocol::wire::{OpenSlotProjection, Reply, WireError};
+use holdfast_protocol::wire::{OpenSlotProjection, Reply};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Kinds of questions for which what is known is kept.
@@ -48,7 +48,7 @@ impl OpenSlots {
         let Some(index) = grow(index, connection, sequence, wanted)? else { return Ok(None) };
         let (ring, group, lane) = (superblock.ring, superblock.group, superblock.lane);
         let id = SlotId { ring, group, lane, sequence, ..SlotId::default() };
-        let image = index.image(id, &superblock.key).map_err(|_| wrong(connection))?;
+        let image = index.image(id, &superblock.key).map_err(|cause| undecodable(connection, cause))?;
         let image = Arc::new(image);
         known.truncate(KEPT - 1);
         known.insert(0, KnownSlot { sequence, wanted: wanted.clone(), image: Arc::clone(&image) });
@@ -67,21 +67,21 @@ fn grow(
     while let Reply::OpenIndex { cursor: next, end, parts } =
         connection.open_index(sequence, cursor, wanted)?
     {
-        index.take(&parts).map_err(|_| wrong(connection))?;
+        index.take(&parts).map_err(|cause| undecodable(connection, cause))?;
         if end {
             return Ok(Some(index));
         }
         // Its recorder has something else to do first.
         tries = if next == cursor && parts.is_empty() { tries + 1 } else { 0 };
         if tries > MOST_TRIES {
-            return Err(wrong(connection));
+            let (structure, what) = ("open index", "no progress in many replies");
+            return Err(undecodable(connection, FormatError::Malformed { structure, at: cursor, what }));
         }
         cursor = next;
     }
     Ok(None)
 }
 
-fn wrong(connection: &Connection) -> ReaderError {
-    let wire = WireError::Short { message: "open index", at: 0, what: "a part that makes sense" };
-    ProtocolError::Protocol { path: connection.path().to_owned(), wire }.into()
+fn undecodable(connection: &Connection, cause: FormatError) -> ReaderError {
+    ProtocolError::Protocol { path: connection.path().to_owned(), wire: cause.into() }.into()
 }

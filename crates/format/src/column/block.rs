@@ -4,7 +4,7 @@
 use super::cells::{Column, OwnCells};
 use super::planes::Planes;
 use super::{Class, cells::MAX_TEXT, dictionary::MAX_VALUES};
-use crate::bytes::{Get, Put};
+use crate::bytes::{FieldReader, SliceWriter};
 use crate::slot::MAX_CHUNK_ROWS;
 use crate::{FormatError, Section, crc32c};
 use holdfast_base::Sequence;
@@ -44,13 +44,13 @@ pub(super) struct Head {
 
 impl Head {
     /// All but the checksum, which comes first.
-    pub(super) fn put(&self, put: &mut Put<'_>, bytes: usize) {
+    pub(super) fn put(&self, put: &mut SliceWriter<'_>, bytes: usize) {
         put.seek(4).u32(bytes as u32).u32(self.sequence).u32(self.chunk).u16(self.entry).u16(self.column);
         put.u8(self.class as u8).u8(self.encoding).u8(self.width).u8(0);
         put.u16(self.cells).u16(self.nulls).u16(self.values).u16(0).u128(self.least).u128(self.greatest);
     }
 
-    fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
+    fn read(get: &mut FieldReader<'_>) -> Result<Self, FormatError> {
         let (sequence, chunk, entry, column) = (get.u32()?, get.u32()?, get.u16()?, get.u16()?);
         let class = Class::from_number(get.u8()?);
         let class = class.ok_or_else(|| get.malformed("a class of cells that does not exist"))?;
@@ -91,7 +91,7 @@ pub(crate) fn place_of(bytes: &[u8]) -> (u16, u16, usize) {
 
 /// The bounds of the sound block at the start of `bytes`; `None`: all its cells are null.
 pub(crate) fn bounds_of(bytes: &[u8]) -> Option<(u128, u128)> {
-    let head = Head::read(Get::new(WHAT, bytes).seek(8)).ok()?;
+    let head = Head::read(FieldReader::new(WHAT, bytes).seek(8)).ok()?;
     (head.nulls < head.cells).then_some((head.least, head.greatest))
 }
 
@@ -105,7 +105,7 @@ pub struct Block<'a> {
 impl<'a> Block<'a> {
     /// Reads the block at the start of `bytes`, which may go on behind it.
     pub fn read(bytes: &'a [u8]) -> Result<Self, FormatError> {
-        let mut get = Get::new(WHAT, bytes);
+        let mut get = FieldReader::new(WHAT, bytes);
         let (crc, len) = (get.u32()?, get.u32()? as usize);
         if len < HEAD_BYTES || !len.is_multiple_of(8) {
             return Err(get.malformed("a length that no block can have"));
@@ -114,7 +114,7 @@ impl<'a> Block<'a> {
         if crc32c(&bytes[4..]) != crc {
             return Err(FormatError::BadChecksum { structure: WHAT, at: 4 });
         }
-        let mut get = Get::new(WHAT, bytes);
+        let mut get = FieldReader::new(WHAT, bytes);
         Ok(Self { head: Head::read(get.seek(8))?, bytes })
     }
 
@@ -123,7 +123,7 @@ impl<'a> Block<'a> {
         if bytes.len() < 8 {
             return Ok(None);
         }
-        let mut get = Get::new(WHAT, bytes);
+        let mut get = FieldReader::new(WHAT, bytes);
         let len = get.seek(4).u32()? as usize;
         if len < HEAD_BYTES || !len.is_multiple_of(8) {
             return Err(get.malformed("a length that no block can have"));
@@ -185,7 +185,7 @@ impl<'a> Block<'a> {
             return Ok(None);
         }
         let count = self.cells();
-        let mut get = Get::new(WHAT, self.bytes);
+        let mut get = FieldReader::new(WHAT, self.bytes);
         get.seek(HEAD_BYTES);
         Ok(Some(match (encoding, width) {
             (DICTIONARY, _) => {
@@ -209,7 +209,7 @@ impl<'a> Block<'a> {
     pub fn decode(&self) -> Result<Column, FormatError> {
         let Head { chunk, class, encoding, width, nulls, least, .. } = self.head;
         let count = self.cells();
-        let mut get = Get::new(WHAT, self.bytes);
+        let mut get = FieldReader::new(WHAT, self.bytes);
         get.seek(HEAD_BYTES);
         if nulls > 0 && usize::from(nulls) == count {
             if (encoding, width) != (EACH, 0) {
@@ -440,7 +440,7 @@ impl BlocksComing {
     }
 }
 
-fn which_are_null(get: &mut Get<'_>, count: usize, nulls: usize) -> Result<Vec<bool>, FormatError> {
+fn which_are_null(get: &mut FieldReader<'_>, count: usize, nulls: usize) -> Result<Vec<bool>, FormatError> {
     let bits = get.take(count.div_ceil(8).next_multiple_of(8))?;
     let each = bits.iter().flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1 == 0));
     let null: Vec<bool> = each.take(count).collect();
@@ -452,13 +452,13 @@ fn which_are_null(get: &mut Get<'_>, count: usize, nulls: usize) -> Result<Vec<b
 }
 
 /// `count` numbers of `N` bytes each, padded to 8.
-fn each<'a, const N: usize>(get: &mut Get<'a>, count: usize) -> Result<&'a [[u8; N]], FormatError> {
+fn each<'a, const N: usize>(get: &mut FieldReader<'a>, count: usize) -> Result<&'a [[u8; N]], FormatError> {
     let (cells, _) = get.take((N * count).next_multiple_of(8))?.as_chunks::<N>();
     Ok(&cells[..count])
 }
 
 /// What `count` words are: `least` and what each exceeds it by.
-fn words(get: &mut Get<'_>, count: usize, width: u8, least: u64) -> Result<Vec<u64>, FormatError> {
+fn words(get: &mut FieldReader<'_>, count: usize, width: u8, least: u64) -> Result<Vec<u64>, FormatError> {
     let more = |over: u64| least.wrapping_add(over);
     Ok(match width {
         0 => vec![least; count],
@@ -471,7 +471,7 @@ fn words(get: &mut Get<'_>, count: usize, width: u8, least: u64) -> Result<Vec<u
 }
 
 /// The same of wide words.
-fn wide(get: &mut Get<'_>, count: usize, width: u8, least: u128) -> Result<Vec<u128>, FormatError> {
+fn wide(get: &mut FieldReader<'_>, count: usize, width: u8, least: u128) -> Result<Vec<u128>, FormatError> {
     if width == 16 {
         let cells = each(get, count)?.iter();
         return Ok(cells.map(|over| least.wrapping_add(u128::from_le_bytes(*over))).collect());
@@ -481,7 +481,7 @@ fn wide(get: &mut Get<'_>, count: usize, width: u8, least: u128) -> Result<Vec<u
 }
 
 /// The codes of `count` cells, each the number of one of so many values.
-fn codes<'a>(get: &mut Get<'a>, count: usize, values: usize) -> Result<&'a [u8], FormatError> {
+fn codes<'a>(get: &mut FieldReader<'a>, count: usize, values: usize) -> Result<&'a [u8], FormatError> {
     let codes = get.take(count)?;
     match codes.iter().max() {
         Some(most) if usize::from(*most) >= values => Err(get.malformed("a value that is not listed")),
@@ -490,7 +490,11 @@ fn codes<'a>(get: &mut Get<'a>, count: usize, values: usize) -> Result<&'a [u8],
 }
 
 /// The values that the codes of `count` cells choose.
-fn chosen<T: Copy + Default>(get: &mut Get<'_>, count: usize, values: &[T]) -> Result<Vec<T>, FormatError> {
+fn chosen<T: Copy + Default>(
+    get: &mut FieldReader<'_>,
+    count: usize,
+    values: &[T],
+) -> Result<Vec<T>, FormatError> {
     let codes = codes(get, count, values.len())?;
     // A place for every code there can be, so that none needs to be looked at again.
     let mut all = [T::default(); MAX_VALUES];
@@ -499,7 +503,7 @@ fn chosen<T: Copy + Default>(get: &mut Get<'_>, count: usize, values: &[T]) -> R
 }
 
 /// Where each of `count` texts ends, from their lengths.
-fn ends(get: &mut Get<'_>, count: usize, width: u8, most: usize) -> Result<Vec<u32>, FormatError> {
+fn ends(get: &mut FieldReader<'_>, count: usize, width: u8, most: usize) -> Result<Vec<u32>, FormatError> {
     let (mut end, mut longest) = (0u32, 0);
     let mut next = |length: u16| {
         longest = longest.max(length);
@@ -518,14 +522,14 @@ fn ends(get: &mut Get<'_>, count: usize, width: u8, most: usize) -> Result<Vec<u
     if usize::from(longest) > most { Err(get.malformed("a text that is too long")) } else { Ok(ends) }
 }
 
-fn texts(get: &mut Get<'_>, count: usize, width: u8) -> Result<OwnCells, FormatError> {
+fn texts(get: &mut FieldReader<'_>, count: usize, width: u8) -> Result<OwnCells, FormatError> {
     let ends = ends(get, count, width, MAX_TEXT)?;
     let bytes = get.take(ends.last().map_or(0, |end| *end as usize))?;
     Ok(OwnCells::Bytes(ends, bytes.to_vec()))
 }
 
 fn listed(
-    get: &mut Get<'_>,
+    get: &mut FieldReader<'_>,
     count: usize,
     values: usize,
     width: u8,

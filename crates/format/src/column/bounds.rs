@@ -4,7 +4,7 @@
 use super::block::HEAD_BYTES as LEAST_BLOCK;
 use super::rare::Rare;
 use super::{Block, Cell, Class};
-use crate::bytes::{Get, Put, u32_at};
+use crate::bytes::{FieldReader, SliceWriter, u32_at};
 use crate::{FormatError, Section, crc32c};
 use std::ops::Range;
 
@@ -98,7 +98,7 @@ pub(crate) fn put_bounds(
     (end, block): (u32, Option<(u128, u128)>),
 ) {
     let (count, Shape { width, .. }) = (section.count as usize, Shape::of(section));
-    let mut put = Put::new(bytes);
+    let mut put = SliceWriter::new(bytes);
     put.u128(if width > 0 { column.0 } else { 0 }).seek(HEAD_BYTES + 4 * number).u32(end);
     if width == 0 {
         return;
@@ -134,7 +134,7 @@ impl BlockBounds {
         if crc32c(bytes) != section.crc {
             return Err(FormatError::BadChecksum { structure: WHAT, at: 0 });
         }
-        let mut get = Get::new(WHAT, bytes);
+        let mut get = FieldReader::new(WHAT, bytes);
         let base = get.u128()?;
         let (count, shape) = (section.count as usize, Shape::of(section));
         let Shape { width, bits } = shape;

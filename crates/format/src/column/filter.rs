@@ -146,7 +146,7 @@ impl Filter {
     }
 
     /// Its blocks, once it is folded.
-    pub(crate) fn put(&self, put: &mut crate::bytes::Put<'_>) {
+    pub(crate) fn put(&self, put: &mut crate::bytes::SliceWriter<'_>) {
         for pair in self.blocks[..self.used].iter().flatten() {
             put.u64(*pair);
         }
@@ -157,12 +157,12 @@ impl Filter {
 mod tests {
     use super::*;
     use crate::Cell;
-    use crate::bytes::Put;
+    use crate::bytes::SliceWriter;
     use proptest::prelude::*;
 
     fn folded(filter: &mut Filter) -> Vec<u8> {
         let mut bytes = vec![0; filter.fold()];
-        filter.put(&mut Put::new(&mut bytes));
+        filter.put(&mut SliceWriter::new(&mut bytes));
         bytes
     }
 

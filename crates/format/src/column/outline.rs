@@ -3,7 +3,7 @@
 
 use super::filter::{BLOCK_BYTES, may_have};
 use super::{Cell, Class};
-use crate::bytes::{Get, Put};
+use crate::bytes::{FieldReader, SliceWriter};
 use crate::{FormatError, Section, crc32c};
 
 const WHAT: &str = "attribute filter";
@@ -31,7 +31,7 @@ impl<'a> Outline<'a> {
         if crc32c(bytes) != section.crc {
             return Err(FormatError::BadChecksum { structure: WHAT, at: 0 });
         }
-        let mut get = Get::new(WHAT, bytes);
+        let mut get = FieldReader::new(WHAT, bytes);
         let (cells, nulls, class) = (get.u32()?, get.u32()?, Class::from_number(get.u8()?));
         let class = class.ok_or_else(|| get.malformed("a class of cells that does not exist"))?;
         get.take(7)?;
@@ -93,7 +93,7 @@ impl OpenOutline {
 
 /// Puts all but the filter, which follows.
 pub(crate) fn put_outline(
-    put: &mut Put<'_>,
+    put: &mut SliceWriter<'_>,
     class: Class,
     cells: u32,
     nulls: u32,

@@ -3,7 +3,7 @@
 //! one those above. The loops are over one plane at a time, so that the compiler can use vector instructions.
 
 use crate::FormatError;
-use crate::bytes::{Get, Put};
+use crate::bytes::{FieldReader, SliceWriter};
 
 /// A number that takes more is kept as it is.
 pub(super) const MAX_BITS: u8 = 63;
@@ -33,7 +33,12 @@ pub(super) fn bits_of(most: u128) -> u8 {
 }
 
 /// Puts what `number` makes of each cell.
-pub(super) fn put<T: Copy>(put: &mut Put<'_>, bits: u8, cells: &[T], number: impl Fn(T) -> u64 + Copy) {
+pub(super) fn put<T: Copy>(
+    put: &mut SliceWriter<'_>,
+    bits: u8,
+    cells: &[T],
+    number: impl Fn(T) -> u64 + Copy,
+) {
     for (width, shift) in planes(bits) {
         let Some(space) = put.space(plane_bytes(width, cells.len())) else { return };
         let used = (width as usize * cells.len()).div_ceil(8);
@@ -73,7 +78,7 @@ pub(super) struct Planes<'a> {
 
 impl<'a> Planes<'a> {
     /// Takes them.
-    pub(super) fn read(get: &mut Get<'a>, count: usize, bits: u8) -> Result<Self, FormatError> {
+    pub(super) fn read(get: &mut FieldReader<'a>, count: usize, bits: u8) -> Result<Self, FormatError> {
         if !(1..=MAX_BITS).contains(&bits) {
             return Err(get.seek(22).malformed("a number of bits that numbers cannot have"));
         }

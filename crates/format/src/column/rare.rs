@@ -2,7 +2,7 @@
 //! for one reads no other block. `bounds` stores them.
 
 use crate::FormatError;
-use crate::bytes::{Get, Put, u32_at};
+use crate::bytes::{FieldReader, SliceWriter, u32_at};
 
 /// Blocks that are told of together: they are read in one go.
 pub(crate) const STRETCH: usize = 8;
@@ -111,7 +111,7 @@ impl Stretches {
     pub(crate) fn put(&self, bytes: &mut [u8]) {
         let single =
             || self.buckets.iter().zip(0u32..).filter(|(stretch, _)| !matches!(**stretch, 0 | SEVERAL));
-        let mut put = Put::new(bytes);
+        let mut put = SliceWriter::new(bytes);
         for (_, bucket) in single() {
             put.u32(bucket);
         }
@@ -131,7 +131,12 @@ pub(super) struct Rare {
 
 impl Rare {
     /// Reads those of a column of so many blocks.
-    pub(super) fn decode(get: &Get<'_>, bytes: &[u8], bits: u32, blocks: usize) -> Result<Self, FormatError> {
+    pub(super) fn decode(
+        get: &FieldReader<'_>,
+        bytes: &[u8],
+        bits: u32,
+        blocks: usize,
+    ) -> Result<Self, FormatError> {
         let count = bytes.len() / TOLD_BYTES;
         if !(1..=32).contains(&bits) || count == 0 || bytes.len() != count * TOLD_BYTES {
             return Err(get.malformed("a size that it cannot have"));
@@ -168,7 +173,7 @@ mod tests {
         let (len, bits) = stretches.told(blocks)?;
         let mut bytes = vec![0; len];
         stretches.put(&mut bytes);
-        Some(Rare::decode(&Get::new("test", &[]), &bytes, bits, blocks as usize).unwrap())
+        Some(Rare::decode(&FieldReader::new("test", &[]), &bytes, bits, blocks as usize).unwrap())
     }
 
     proptest! {

@@ -5,7 +5,7 @@ use super::block::{DICTIONARY, EACH, HEAD_BYTES, Head, MAX_VALUE_BYTES, PLANES};
 use super::bounds::bounds_bytes;
 use super::dictionary::Dictionary;
 use super::{Cell, CellBuffer, Cells, Class, planes};
-use crate::bytes::Put;
+use crate::bytes::SliceWriter;
 use crate::crc32c;
 use crate::slot::MAX_CHUNK_ROWS;
 
@@ -119,7 +119,7 @@ fn width_of(span: u128) -> u8 {
 }
 
 fn fill<T: Copy, const N: usize>(
-    put: &mut Put<'_>,
+    put: &mut SliceWriter<'_>,
     cells: impl Iterator<Item = T>,
     count: usize,
     bytes: impl Fn(T) -> [u8; N],
@@ -130,7 +130,13 @@ fn fill<T: Copy, const N: usize>(
 }
 
 /// What each of so many cells exceeds the least one by, in `width` bytes each, padded to 8.
-fn narrow<T: Number>(put: &mut Put<'_>, width: u8, least: T, count: usize, cells: impl Iterator<Item = T>) {
+fn narrow<T: Number>(
+    put: &mut SliceWriter<'_>,
+    width: u8,
+    least: T,
+    count: usize,
+    cells: impl Iterator<Item = T>,
+) {
     match width {
         1 => fill(put, cells, count, |cell| [cell.low_over(least) as u8]),
         2 => fill(put, cells, count, |cell| (cell.low_over(least) as u16).to_le_bytes()),
@@ -166,7 +172,7 @@ impl ColumnWriter {
             return None;
         }
         self.dictionary.clear();
-        let mut put = Put::new(space);
+        let mut put = SliceWriter::new(space);
         put.seek(HEAD_BYTES);
         if nulls > 0 && nulls < count {
             for eight in buffer.valid().chunks(8) {
@@ -201,7 +207,7 @@ impl ColumnWriter {
         }
         head.put(&mut put, bytes);
         let crc = crc32c(space.get(4..bytes)?);
-        Put::new(space).u32(crc);
+        SliceWriter::new(space).u32(crc);
         Some(Written { bytes, bounds: (nulls < count).then_some((head.least, head.greatest)) })
     }
 
@@ -214,7 +220,7 @@ impl ColumnWriter {
     /// them each has.
     fn numbers<T: Number>(
         &mut self,
-        put: &mut Put<'_>,
+        put: &mut SliceWriter<'_>,
         cells: &[T],
         buffer: &CellBuffer,
         head: Head,
@@ -265,7 +271,7 @@ impl ColumnWriter {
     /// Each text as it is, or the few that there are and which of them each cell has.
     fn texts(
         &mut self,
-        put: &mut Put<'_>,
+        put: &mut SliceWriter<'_>,
         ends: &[u32],
         bytes: &[u8],
         buffer: &CellBuffer,
@@ -286,7 +292,7 @@ impl ColumnWriter {
         }
         let width = if longest <= 0xff { 1 } else { 2 };
         let head = Head { width, least, greatest, ..head };
-        let lengths = |put: &mut Put<'_>, count: usize, lengths: &mut dyn Iterator<Item = usize>| {
+        let lengths = |put: &mut SliceWriter<'_>, count: usize, lengths: &mut dyn Iterator<Item = usize>| {
             if width == 1 {
                 fill(put, lengths, count, |length| [length as u8]);
             } else {

@@ -1,7 +1,7 @@
 //! Audit records of acts: holds, their ends, and exports. A purge has a record of its own.
 
 use crate::FormatError;
-use crate::bytes::{Get, Put};
+use crate::bytes::{FieldReader, SliceWriter};
 use holdfast_base::{HoldId, Ordinal, StreamId, Timestamp};
 
 /// What was done.
@@ -73,7 +73,7 @@ impl ActRecord {
     /// Bytes of its body, but for the texts.
     pub(super) const BYTES: usize = 64;
 
-    pub(super) fn put(&self, put: &mut Put<'_>) {
+    pub(super) fn put(&self, put: &mut SliceWriter<'_>) {
         let which = u8::from(self.by_time) | u8::from(self.by_ordinal) << 1 | u8::from(self.by_event) << 2;
         put.u32(self.number).u8(self.act as u8).u8(which).zeros(2).time(self.at).u64(self.hold.0);
         put.u32(self.stream.map_or(u32::MAX, |stream| stream.0)).u32(self.slots);
@@ -81,7 +81,7 @@ impl ActRecord {
         put.string(&self.reason).string(&self.owner);
     }
 
-    pub(super) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
+    pub(super) fn read(get: &mut FieldReader<'_>) -> Result<Self, FormatError> {
         let (number, act, which) = (get.u32()?, Act::from_byte(get.u8()?), get.u8()?);
         get.take(2)?;
         Ok(Self {

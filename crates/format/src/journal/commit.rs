@@ -1,7 +1,7 @@
 //! A commit: a header that nobody can forge, and records. One write and one flush make it durable.
 
 use super::{ConditionHold, Record};
-use crate::bytes::{Get, Put, blocks};
+use crate::bytes::{FieldReader, SliceWriter, blocks};
 use crate::{FormatError, Key, Superblock, crc32c};
 use holdfast_base::{BLOCK, Epoch, MAX_HOLD_RUNS, MAX_REASON, MAX_STREAMS, OrderId, RingId};
 
@@ -88,10 +88,10 @@ impl<'a> CommitWriter<'a> {
     }
 
     /// Adds a record whose body `fill` writes; `fill` says `false` when it could not.
-    pub(crate) fn push_with(&mut self, kind: u16, fill: impl FnOnce(&mut Put<'_>) -> bool) -> bool {
+    pub(crate) fn push_with(&mut self, kind: u16, fill: impl FnOnce(&mut SliceWriter<'_>) -> bool) -> bool {
         let end = if self.is_empty() { self.buffer.len() } else { self.limit.max(self.used) };
         let Some(space) = self.buffer.get_mut(self.used..end) else { return false };
-        let mut put = Put::new(space);
+        let mut put = SliceWriter::new(space);
         put.u16(kind).u16(0).u32(0);
         if !fill(&mut put) {
             return false;
@@ -115,11 +115,11 @@ impl<'a> CommitWriter<'a> {
         commit[self.used..].fill(0);
         let crc = crc32c(&commit[HEAD_BYTES..self.used]);
         let flags = u8::from(head.begins) | u8::from(head.part) << 1 | u8::from(head.ends) << 2;
-        let mut put = Put::new(commit);
+        let mut put = SliceWriter::new(commit);
         put.bytes(MAGIC).u16(1).u8(flags).zeros(5).bytes(&head.ring.0).u64(head.generation).u64(head.number);
         put.u64(head.epoch.0).u32((self.used - HEAD_BYTES) as u32).u32(crc).zeros(32);
         let tag = key.tag(&commit[..TAG_AT]);
-        Put::new(commit).seek(TAG_AT).bytes(&tag).zeros(16);
+        SliceWriter::new(commit).seek(TAG_AT).bytes(&tag).zeros(16);
         padded
     }
 }
@@ -132,7 +132,7 @@ struct Header {
 }
 
 fn read_header(bytes: &[u8], key: &Key, ring: RingId) -> Result<Header, FormatError> {
-    let mut get = Get::new(WHAT, bytes);
+    let mut get = FieldReader::new(WHAT, bytes);
     get.magic(*MAGIC)?;
     let (version, flags) = (get.u16()?, get.u8()?);
     get.take(5)?;
@@ -166,7 +166,7 @@ pub fn commit_len(first_block: &[u8], key: &Key, ring: RingId) -> Result<usize, 
 /// key that makes the commit trustworthy is in the record itself: so this tells what the ring was, not that nobody
 /// has forged it.
 pub fn find_recovery(bytes: &[u8]) -> Option<Superblock> {
-    let mut get = Get::new(WHAT, bytes);
+    let mut get = FieldReader::new(WHAT, bytes);
     get.magic(*MAGIC).ok()?;
     let records = get.seek(56).u32().ok()? as usize;
     let crc = get.u32().ok()?;
@@ -187,7 +187,7 @@ pub fn read_commit<'a>(
     ring: RingId,
 ) -> Result<(CommitHead, Records<'a>, usize), FormatError> {
     let Header { head, records, crc } = read_header(bytes, key, ring)?;
-    let body = Get::new(WHAT, bytes).seek(HEAD_BYTES).take(records)?;
+    let body = FieldReader::new(WHAT, bytes).seek(HEAD_BYTES).take(records)?;
     if crc32c(body) != crc {
         return Err(FormatError::BadChecksum { structure: WHAT, at: HEAD_BYTES as u64 });
     }
@@ -207,7 +207,7 @@ impl<'a> Records<'a> {
     }
 
     fn read(&mut self) -> Result<Record<'a>, FormatError> {
-        let mut get = Get::new("record", self.left);
+        let mut get = FieldReader::new("record", self.left);
         let kind = get.u16()?;
         get.take(2)?;
         let len = get.u32()? as usize;

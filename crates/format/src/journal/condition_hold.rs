@@ -1,7 +1,7 @@
 //! Condition of a hold: the optional part of a hold's record behind its other fields.
 
 use crate::FormatError;
-use crate::bytes::{Get, Put};
+use crate::bytes::{FieldReader, SliceWriter};
 use holdfast_base::{MAX_CONDITION, MAX_STREAMS, Ordinal, StreamId};
 
 /// Bytes of the fields of fixed size, and of a watermark.
@@ -48,7 +48,7 @@ impl ConditionHold {
         FIXED + WATERMARK * self.watermarks.len() + 2 + self.condition.len() + 2 + when
     }
 
-    pub(super) fn put(&self, put: &mut Put<'_>) -> bool {
+    pub(super) fn put(&self, put: &mut SliceWriter<'_>) -> bool {
         let Ok(watermarks) = u16::try_from(self.watermarks.len()) else { return false };
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
         let which = THERE
@@ -68,7 +68,7 @@ impl ConditionHold {
     }
 
     /// Reads what follows the other fields of a hold: there may be none.
-    pub(super) fn read(get: &mut Get<'_>) -> Result<Option<Self>, FormatError> {
+    pub(super) fn read(get: &mut FieldReader<'_>) -> Result<Option<Self>, FormatError> {
         let which = if get.is_more() { get.u8()? } else { 0 };
         if which & THERE == 0 {
             return Ok(None);

@@ -2,7 +2,7 @@
 //! would be.
 
 use super::{ActRecord, CommitWriter, CopyRecord, HoldRecord, PurgeRecord, Record, StreamRecord, TableEntry};
-use crate::bytes::Put;
+use crate::bytes::SliceWriter;
 use holdfast_base::{Sequence, SlotNo};
 
 impl CommitWriter<'_> {
@@ -61,7 +61,7 @@ impl CommitWriter<'_> {
 }
 
 pub(super) fn table(
-    put: &mut Put<'_>,
+    put: &mut SliceWriter<'_>,
     first: SlotNo,
     entries: impl ExactSizeIterator<Item = TableEntry>,
 ) -> bool {
@@ -72,7 +72,7 @@ pub(super) fn table(
     true
 }
 
-pub(super) fn runway(put: &mut Put<'_>, naming: Sequence, slots: &[SlotNo]) -> bool {
+pub(super) fn runway(put: &mut SliceWriter<'_>, naming: Sequence, slots: &[SlotNo]) -> bool {
     put.u64(naming.0).u32(slots.len() as u32).u32(0);
     for slot in slots {
         put.u32(slot.0);
@@ -81,7 +81,7 @@ pub(super) fn runway(put: &mut Put<'_>, naming: Sequence, slots: &[SlotNo]) -> b
 }
 
 pub(super) fn replaced(
-    put: &mut Put<'_>,
+    put: &mut SliceWriter<'_>,
     originals: &[Sequence],
     copies: impl ExactSizeIterator<Item = CopyRecord>,
 ) -> bool {
@@ -95,7 +95,7 @@ pub(super) fn replaced(
     true
 }
 
-pub(super) fn freed(put: &mut Put<'_>, sequences: &[Sequence]) -> bool {
+pub(super) fn freed(put: &mut SliceWriter<'_>, sequences: &[Sequence]) -> bool {
     put.u32(sequences.len() as u32).u32(0);
     for sequence in sequences {
         put.u64(sequence.0);

@@ -2,7 +2,7 @@
 //! nothing.
 
 use crate::FormatError;
-use crate::bytes::{Get, Put};
+use crate::bytes::{FieldReader, SliceWriter};
 use crate::slot::Counters;
 use holdfast_base::{Age, Epoch, Sequence, StreamId, Timestamp};
 
@@ -69,26 +69,26 @@ impl OpenEntry {
         (self.back > 0).then_some(Age(age.0.saturating_sub(self.back)))
     }
 
-    pub(crate) fn put(&self, put: &mut Put<'_>) {
+    pub(crate) fn put(&self, put: &mut SliceWriter<'_>) {
         put.u32(self.stream.0).u32(self.preamble);
         self.counters.put(put);
         put.u64(self.back);
     }
 
     fn read(bytes: &[u8]) -> Result<Self, FormatError> {
-        let mut get = Get::new("open slot", bytes);
+        let mut get = FieldReader::new("open slot", bytes);
         let (stream, preamble) = (StreamId(get.u32()?), get.u32()?);
         Ok(Self { stream, preamble, counters: Counters::read(&mut get)?, back: get.u64()? })
     }
 }
 
 impl<'a> OpenSlot<'a> {
-    pub(super) fn put(&self, put: &mut Put<'_>) {
+    pub(super) fn put(&self, put: &mut SliceWriter<'_>) {
         put.u64(self.sequence.0).u64(self.epoch.0).u64(self.age.0).time(self.opened).u32(self.payload_offset);
         put.u16(self.entries.len() as u16).u16(0).bytes(self.entries.0);
     }
 
-    pub(super) fn read(get: &mut Get<'a>) -> Result<Self, FormatError> {
+    pub(super) fn read(get: &mut FieldReader<'a>) -> Result<Self, FormatError> {
         let (sequence, epoch, age) = (Sequence(get.u64()?), Epoch(get.u64()?), Age(get.u64()?));
         let (opened, payload_offset) = (get.time()?, get.u32()?);
         let count = usize::from(get.u16()?);

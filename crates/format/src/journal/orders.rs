@@ -2,7 +2,7 @@
 
 use super::ConditionHold;
 use crate::FormatError;
-use crate::bytes::{Get, Put};
+use crate::bytes::{FieldReader, SliceWriter};
 use crate::slot::{Counters, StreamKind};
 use holdfast_base::{HoldId, OrderId, Ordinal, Sequence, StreamId, Timestamp};
 
@@ -39,7 +39,7 @@ impl StreamRecord {
         if self.schema_text.is_empty() { 0 } else { 2 + self.schema_text.len() }
     }
 
-    pub(super) fn put(&self, put: &mut Put<'_>) {
+    pub(super) fn put(&self, put: &mut SliceWriter<'_>) {
         put.u32(self.id.0)
             .u8(self.kind as u8)
             .zeros(3)
@@ -53,7 +53,7 @@ impl StreamRecord {
         }
     }
 
-    pub(super) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
+    pub(super) fn read(get: &mut FieldReader<'_>) -> Result<Self, FormatError> {
         let id = StreamId(get.u32()?);
         let kind = StreamKind::read(get)?;
         get.take(3)?;
@@ -124,7 +124,7 @@ impl HoldRecord {
         condition + self.order.map_or(0, |order| order.0.len())
     }
 
-    pub(super) fn put(&self, put: &mut Put<'_>) -> bool {
+    pub(super) fn put(&self, put: &mut SliceWriter<'_>) -> bool {
         let Ok(streams) = u16::try_from(self.streams.len()) else { return false };
         put.u64(self.id.0).time(self.created).time(self.until).time(self.from).time(self.to);
         put.u64(self.first_ordinal.0).u64(self.end_ordinal.0);
@@ -150,7 +150,7 @@ impl HoldRecord {
         true
     }
 
-    pub(super) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
+    pub(super) fn read(get: &mut FieldReader<'_>) -> Result<Self, FormatError> {
         let id = HoldId(get.u64()?);
         let (created, until, from, to) = (get.time()?, get.time()?, get.time()?, get.time()?);
         let (first_ordinal, end_ordinal) = (Ordinal(get.u64()?), Ordinal(get.u64()?));
@@ -189,7 +189,7 @@ impl HoldRecord {
 }
 
 /// Reads the UUID of an order at the end of a record; zeros stand for none.
-pub(super) fn read_order(get: &mut Get<'_>) -> Result<Option<OrderId>, FormatError> {
+pub(super) fn read_order(get: &mut FieldReader<'_>) -> Result<Option<OrderId>, FormatError> {
     let order = if get.is_more() { OrderId(get.array()?) } else { OrderId::default() };
     Ok(Some(order).filter(|order| *order != OrderId::default()))
 }
@@ -231,7 +231,7 @@ impl PurgeRecord {
     /// As many dropped audits as a record can tell of.
     pub const MOST_DROPPED: u32 = (1 << 24) - 1;
 
-    pub(super) fn put(&self, put: &mut Put<'_>) {
+    pub(super) fn put(&self, put: &mut SliceWriter<'_>) {
         let which = u8::from(self.by_time) | u8::from(self.by_ordinal) << 1 | u8::from(self.by_event) << 2;
         put.time(self.at).u32(self.stream.map_or(u32::MAX, |stream| stream.0)).u8(which);
         put.bytes(&self.dropped.min(Self::MOST_DROPPED).to_le_bytes()[..3]);
@@ -239,7 +239,7 @@ impl PurgeRecord {
         put.u64(self.elements).u64(self.bytes).string(&self.reason).string(&self.owner);
     }
 
-    pub(super) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
+    pub(super) fn read(get: &mut FieldReader<'_>) -> Result<Self, FormatError> {
         let at = get.time()?;
         let stream = Some(get.u32()?).filter(|id| *id != u32::MAX).map(StreamId);
         let which = get.u8()?;

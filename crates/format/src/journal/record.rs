@@ -3,7 +3,7 @@
 use super::orders::read_order;
 use super::{ActRecord, CopyRecord, HoldRecord, OpenSlot, PurgeRecord, StreamRecord, TableEntry, lent};
 use crate::FormatError;
-use crate::bytes::{Get, Put};
+use crate::bytes::{FieldReader, SliceWriter};
 use holdfast_base::{Epoch, HoldId, OrderId, Sequence, SlotNo, StreamId, Timestamp};
 
 /// One entry of the journal.
@@ -213,7 +213,7 @@ impl<'a> Record<'a> {
         (8 + body).next_multiple_of(8)
     }
 
-    pub(super) fn put(&self, put: &mut Put<'_>) -> bool {
+    pub(super) fn put(&self, put: &mut SliceWriter<'_>) -> bool {
         match self {
             Self::Epoch { epoch, arrival, wall, clean } => {
                 put.u64(epoch.0).time(*arrival).time(*wall).u8(u8::from(*clean)).zeros(7);
@@ -267,7 +267,7 @@ impl<'a> Record<'a> {
 
     /// Reads the body of a record of type `kind`. What lies behind the known fields belongs to a later version.
     pub fn read(kind: u16, body: &'a [u8]) -> Result<Self, FormatError> {
-        let get = &mut Get::new(name(kind), body);
+        let get = &mut FieldReader::new(name(kind), body);
         Ok(match kind {
             1 => Self::Epoch {
                 epoch: Epoch(get.u64()?),
@@ -374,9 +374,9 @@ fn name(kind: u16) -> &'static str {
 
 /// A u32 count and so many things of `size` bytes.
 fn list<'a, T>(
-    get: &mut Get<'a>,
+    get: &mut FieldReader<'a>,
     size: usize,
-    read: impl Fn(&mut Get<'a>) -> Result<T, FormatError>,
+    read: impl Fn(&mut FieldReader<'a>) -> Result<T, FormatError>,
 ) -> Result<Vec<T>, FormatError> {
     let count = get.count(size)?;
     some(get, count, size, read)
@@ -384,10 +384,10 @@ fn list<'a, T>(
 
 /// `count` things of `size` bytes; no memory is asked for before it is known that they are there.
 fn some<'a, T>(
-    get: &mut Get<'a>,
+    get: &mut FieldReader<'a>,
     count: usize,
     size: usize,
-    read: impl Fn(&mut Get<'a>) -> Result<T, FormatError>,
+    read: impl Fn(&mut FieldReader<'a>) -> Result<T, FormatError>,
 ) -> Result<Vec<T>, FormatError> {
     get.clone().take(count.saturating_mul(size))?;
     (0..count).map(|_| read(get)).collect()

@@ -1,7 +1,7 @@
 //! Slot table records: 16 bytes a slot, and one entry a distilled copy.
 
 use crate::FormatError;
-use crate::bytes::{Get, Put};
+use crate::bytes::{FieldReader, SliceWriter};
 use holdfast_base::{Age, Sequence, SlotNo};
 
 /// What a slot is good for.
@@ -34,13 +34,13 @@ pub struct TableEntry {
 impl TableEntry {
     pub(super) const BYTES: usize = 16;
 
-    pub(super) fn put(&self, put: &mut Put<'_>) {
+    pub(super) fn put(&self, put: &mut SliceWriter<'_>) {
         let younger = self.sequence.0.saturating_sub(self.age.0).min((1 << 48) - 1);
         let flags = u64::from(self.damaged) | u64::from(self.purged) << 1;
         put.u64(self.sequence.0).u64(younger | (self.state as u64) << 48 | flags << 56);
     }
 
-    pub(super) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
+    pub(super) fn read(get: &mut FieldReader<'_>) -> Result<Self, FormatError> {
         let (sequence, rest) = (get.u64()?, get.u64()?);
         let state = match rest >> 48 & 0xff {
             0 => SlotState::Free,
@@ -69,11 +69,11 @@ pub struct CopyRecord {
 impl CopyRecord {
     pub(super) const BYTES: usize = 24;
 
-    pub(super) fn put(&self, put: &mut Put<'_>) {
+    pub(super) fn put(&self, put: &mut SliceWriter<'_>) {
         put.u32(self.slot.0).u32(0).u64(self.sequence.0).u64(self.age.0);
     }
 
-    pub(super) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
+    pub(super) fn read(get: &mut FieldReader<'_>) -> Result<Self, FormatError> {
         let slot = SlotNo(get.u32()?);
         get.take(4)?;
         Ok(Self { slot, sequence: Sequence(get.u64()?), age: Age(get.u64()?) })

@@ -4,7 +4,7 @@
 
 use super::column_builder::ColumnBuilder;
 use super::{Entry, Section, chunk_rows, max_chunks, max_columns};
-use crate::bytes::Put;
+use crate::bytes::SliceWriter;
 use crate::column::{
     BESIDE, BLOCK_BYTES, BlockAddress, ColumnWriter, Filter, OUTLINE_BYTES, Shape, Stretches, bounds_of,
     cell_bytes, place_of, put_bounds, put_outline,
@@ -394,7 +394,12 @@ impl AttributeColumns {
     }
 
     /// Writes what the blocks of the pending cells would be, of some columns of the entry that `place` names; whether there was room.
-    pub(super) fn pending_blocks(&mut self, place: BlockAddress, columns: &[u16], put: &mut Put<'_>) -> bool {
+    pub(super) fn pending_blocks(
+        &mut self,
+        place: BlockAddress,
+        columns: &[u16],
+        put: &mut SliceWriter<'_>,
+    ) -> bool {
         let Some(owner) = self.owners.get(usize::from(place.entry)).filter(|owner| owner.active) else {
             return true;
         };
@@ -454,7 +459,7 @@ impl AttributeColumns {
     pub(super) fn put(&mut self, buffer: &mut [u8]) {
         for column in self.with_cells() {
             let space = &mut buffer[column.outline.range()];
-            let mut put = Put::new(space);
+            let mut put = SliceWriter::new(space);
             put_outline(&mut put, column.pending.class(), column.cells, column.nulls, column.bounds);
             column.filter.put(&mut put);
             column.outline.crc = crc32c(space);

@@ -2,7 +2,7 @@
 //! element that ends in the slot, and agrees with its outline.
 
 use super::{PartHeader, Section, SectionKind, Summary};
-use crate::bytes::Get;
+use crate::bytes::FieldReader;
 use crate::column::{Block, BlockBounds, Blocks, Outline};
 use crate::{FormatError, MAX_COLUMNS};
 
@@ -80,7 +80,7 @@ fn check_column(
     mut ended: impl Iterator<Item = (u32, u32)>,
 ) -> Result<(), FormatError> {
     let bytes = |section: &Section| {
-        Get::new("slot", image).seek(section.offset as usize).take(section.bytes as usize)
+        FieldReader::new("slot", image).seek(section.offset as usize).take(section.bytes as usize)
     };
     let outline = Outline::decode(bytes(outline)?, outline)?;
     let told = told.map(|told| BlockBounds::decode(bytes(told)?, told, blocks)).transpose()?;

@@ -10,7 +10,7 @@ use super::stats::EntryStats;
 use super::{
     CellsAt, Counters, DirectoryEntry, Gap, Kind, Row, StreamKind, chunk_rows, max_chunks, max_entries,
 };
-use crate::bytes::{Put, blocks};
+use crate::bytes::{SliceWriter, blocks};
 use crate::geometry::check_slot_size;
 use crate::journal::{OpenEntries, OpenEntry};
 use crate::slot::summary::summary_bytes;
@@ -270,7 +270,7 @@ impl Builder {
         self.bounds = Bounds::EMPTY;
         self.last_event = 0;
         self.opening.resize(entries.len() * OpenEntries::BYTES, 0);
-        let mut put = Put::new(&mut self.opening);
+        let mut put = SliceWriter::new(&mut self.opening);
         for entry in entries {
             let back = entry.began.map_or(0, |began| id.age.0.saturating_sub(began.0));
             let Entry { stream, preamble, counters, .. } = *entry;

@@ -2,7 +2,7 @@
 
 use super::columns::{COLUMN_BYTES, COLUMNS, ChunkStream, HEAD_BYTES, TABLE_BYTES};
 use super::{DirectoryEntry, Flags, Kind, MAX_CHUNK_ROWS, Row};
-use crate::bytes::Get;
+use crate::bytes::FieldReader;
 use crate::{FormatError, crc32c};
 use holdfast_base::{MAX_STREAMS, Ordinal, Sequence, Timestamp};
 
@@ -70,7 +70,7 @@ pub struct Chunk {
 impl Chunk {
     /// Reads the chunk at the start of `bytes`, which may go on behind it.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
-        let mut get = Get::new(WHAT, bytes);
+        let mut get = FieldReader::new(WHAT, bytes);
         let (crc, len) = (get.u32()?, get.u32()? as usize);
         if len < HEAD_BYTES || !len.is_multiple_of(8) {
             return Err(get.malformed("a length that no chunk can have"));
@@ -79,7 +79,7 @@ impl Chunk {
         if crc32c(&bytes[4..]) != crc {
             return Err(FormatError::BadChecksum { structure: WHAT, at: 4 });
         }
-        let mut get = Get::new(WHAT, bytes);
+        let mut get = FieldReader::new(WHAT, bytes);
         get.seek(8);
         let (first_row, rows) = (get.u32()?, get.u32()?);
         let (payload_offset, payload_bytes) = (get.u32()?, get.u32()?);
@@ -317,7 +317,11 @@ fn differing(columns: &[ChunkColumn; COLUMNS]) -> u16 {
     if differing & 1 << FLAGS == 0 { differing } else { differing | 1 << EVENT }
 }
 
-fn columns(get: &mut Get<'_>, count: usize, rows: usize) -> Result<[ChunkColumn; COLUMNS], FormatError> {
+fn columns(
+    get: &mut FieldReader<'_>,
+    count: usize,
+    rows: usize,
+) -> Result<[ChunkColumn; COLUMNS], FormatError> {
     let mut widths = get.clone();
     let mut data = get.clone();
     data.take(count * COLUMN_BYTES)?;

@@ -2,7 +2,7 @@
 //! loops are over one column at a time so that the compiler can use vector instructions.
 
 use super::pending::{Pending, PendingCells};
-use crate::bytes::Put;
+use crate::bytes::SliceWriter;
 use crate::crc32c;
 use std::ops::Range;
 
@@ -87,7 +87,7 @@ fn measure<T: PackedCell + std::ops::BitXor<Output = T> + std::ops::BitOr<Output
     (width, least.wide())
 }
 
-fn narrow<T: PackedCell>(put: &mut Put<'_>, cells: &PendingCells<'_, T>, (width, base): (u8, u64)) {
+fn narrow<T: PackedCell>(put: &mut SliceWriter<'_>, cells: &PendingCells<'_, T>, (width, base): (u8, u64)) {
     let PendingCells::Each(cells) = *cells else { return };
     let width = usize::from(width);
     let Some(space) = put.space(width * cells.len()) else { return };
@@ -148,7 +148,7 @@ impl Plan {
         streams: impl Iterator<Item = ChunkStream>,
     ) {
         let Some(space) = space.get_mut(..self.bytes) else { return };
-        let mut put = Put::new(space);
+        let mut put = SliceWriter::new(space);
         put.u32(0).u32(self.bytes as u32).u32(head.first_row).u32(self.rows.len() as u32);
         put.u32(head.payload_offset).u32(head.payload_bytes).u16(self.streams as u16).u16(COLUMNS as u16);
         put.u32(head.sequence);
@@ -160,6 +160,6 @@ impl Plan {
         }
         each_column!(pending, &self.rows, |number, cells| narrow(&mut put, cells, self.columns[number]));
         let crc = crc32c(&space[4..]);
-        Put::new(space).u32(crc);
+        SliceWriter::new(space).u32(crc);
     }
 }

@@ -1,7 +1,7 @@
 //! Chunk directory: the place of each chunk and its statistics, so that a reader fetches only those it needs.
 
 use super::columns::ChunkHead;
-use crate::bytes::{Get, Put};
+use crate::bytes::{FieldReader, SliceWriter};
 use crate::{FormatError, crc32c};
 use holdfast_base::Timestamp;
 
@@ -43,13 +43,13 @@ impl DirectoryEntry {
         self.streams >> (entry % 64) & 1 != 0
     }
 
-    pub(super) fn put(&self, put: &mut Put<'_>) {
+    pub(super) fn put(&self, put: &mut SliceWriter<'_>) {
         put.u32(self.offset).u32(self.bytes).u32(self.first_row).u32(self.rows);
         put.u32(self.payload_offset).u32(self.payload_bytes).time(self.first_arrival).time(self.last_arrival);
         put.time(self.first_event).time(self.last_event).u64(self.streams);
     }
 
-    pub(super) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
+    pub(super) fn read(get: &mut FieldReader<'_>) -> Result<Self, FormatError> {
         Ok(Self {
             offset: get.u32()?,
             bytes: get.u32()?,
@@ -72,7 +72,7 @@ pub fn decode_directory(bytes: &[u8], crc: u32) -> Result<Vec<DirectoryEntry>, F
     if crc32c(bytes) != crc {
         return Err(FormatError::BadChecksum { structure: WHAT, at: 0 });
     }
-    let mut get = Get::new(WHAT, bytes);
+    let mut get = FieldReader::new(WHAT, bytes);
     if !bytes.len().is_multiple_of(DirectoryEntry::BYTES) {
         return Err(get.malformed("it does not consist of whole entries"));
     }

@@ -1,7 +1,7 @@
 //! A gap: a loss, as the 64 bytes of data that its row has.
 
 use crate::FormatError;
-use crate::bytes::{Get, Put};
+use crate::bytes::{FieldReader, SliceWriter};
 use holdfast_base::Timestamp;
 
 const UNKNOWN: u64 = u64::MAX;
@@ -104,7 +104,7 @@ impl Gap {
     /// The data of the gap's row.
     pub fn encode(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
-        Put::new(&mut bytes)
+        SliceWriter::new(&mut bytes)
             .u64(self.ordinals)
             .u64(self.elements.unwrap_or(UNKNOWN))
             .u64(self.bytes.unwrap_or(UNKNOWN))
@@ -118,7 +118,7 @@ impl Gap {
 
     /// Reads the data of a gap's row.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
-        let mut get = Get::new("gap", bytes);
+        let mut get = FieldReader::new("gap", bytes);
         let known = |count| Some(count).filter(|count| *count != UNKNOWN);
         let ordinals = get.u64()?;
         let (elements, bytes) = (known(get.u64()?), known(get.u64()?));

@@ -1,6 +1,6 @@
 //! Part header and footer: the identity of a slot, and the proof that it is whole.
 
-use crate::bytes::{Get, Put};
+use crate::bytes::{FieldReader, SliceWriter};
 use crate::superblock::Codec;
 use crate::{FormatError, Key};
 use holdfast_base::{Age, BLOCK, Epoch, LaneNo, MAX_SLOT, RingId, Sequence, SlotNo, Timestamp};
@@ -116,7 +116,7 @@ impl PartHeader {
 
     /// Writes it to the start of `bytes`; returns its tag, which differs from `self.tag` when anything was changed.
     pub(crate) fn encode(&self, bytes: &mut [u8], key: &Key) -> [u8; 16] {
-        let mut put = Put::new(bytes);
+        let mut put = SliceWriter::new(bytes);
         put.bytes(MAGIC).u16(1).u16(self.flags.0).u32(self.slot.0).bytes(&self.ring.0).bytes(&self.group.0);
         put.u64(self.sequence.0).u64(self.epoch.0).u64(self.age.0).u64(self.row).u16(self.lane.0);
         put.u8(self.n).u8(self.k).u8(self.codec as u8).u8(self.part).u16(0).u64(self.membership);
@@ -126,20 +126,20 @@ impl PartHeader {
         let reserved = TAG_AT - put.at();
         put.zeros(reserved);
         let tag = key.tag(&bytes[..TAG_AT]);
-        Put::new(bytes).seek(TAG_AT).bytes(&tag);
+        SliceWriter::new(bytes).seek(TAG_AT).bytes(&tag);
         tag
     }
 
     /// Reads the header of a slot of `ring`.
     pub fn decode(bytes: &[u8], key: &Key, ring: RingId) -> Result<Self, FormatError> {
-        let mut get = Get::new(WHAT, bytes);
+        let mut get = FieldReader::new(WHAT, bytes);
         get.magic(*MAGIC)?;
         let (version, flags, slot) = (get.u16()?, SlotFlags(get.u16()?), SlotNo(get.u32()?));
         let theirs = RingId(get.array()?);
         if theirs != ring {
             return Err(FormatError::Foreign { structure: WHAT, ring: theirs });
         }
-        let tag: [u8; 16] = Get::new(WHAT, bytes).seek(TAG_AT).array()?;
+        let tag: [u8; 16] = FieldReader::new(WHAT, bytes).seek(TAG_AT).array()?;
         if tag != key.tag(&bytes[..TAG_AT]) {
             return Err(FormatError::BadTag { structure: WHAT, at: TAG_AT as u64 });
         }
@@ -209,18 +209,18 @@ pub(crate) fn put_footer(
     epoch: Epoch,
     header_tag: &[u8; 16],
 ) {
-    let mut put = Put::new(bytes);
+    let mut put = SliceWriter::new(bytes);
     put.bytes(FOOTER_MAGIC).u64(sequence.0).u64(epoch.0).bytes(header_tag);
     let reserved = TAG_AT - put.at();
     put.zeros(reserved);
     let tag = key.tag(&bytes[..TAG_AT]);
-    Put::new(bytes).seek(TAG_AT).bytes(&tag);
+    SliceWriter::new(bytes).seek(TAG_AT).bytes(&tag);
 }
 
 /// Checks that `footer` is the end of the slot that begins with `header`: that the slot was written to its end.
 pub fn footer_binds(header: &PartHeader, footer: &[u8], key: &Key) -> Result<(), FormatError> {
     const WHAT: &str = "footer";
-    let mut get = Get::new(WHAT, footer);
+    let mut get = FieldReader::new(WHAT, footer);
     get.magic(*FOOTER_MAGIC)?;
     let (sequence, epoch) = (Sequence(get.u64()?), Epoch(get.u64()?));
     let bound: [u8; 16] = get.array()?;

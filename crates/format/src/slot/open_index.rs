@@ -8,7 +8,7 @@ use super::summary::{SECTIONS, bytes_with, put_summary};
 use super::{
     DirectoryEntry, EntrySummary, MAX_CHUNK_ROWS, OpenCursor, Section, SectionKind, SlotFlags, SlotId,
 };
-use crate::bytes::{Get, Put, blocks};
+use crate::bytes::{FieldReader, SliceWriter, blocks};
 use crate::column::place_of;
 use crate::{Block, FormatError, Key, crc32c};
 use holdfast_base::{Age, BLOCK, CHECK_BLOCK, Epoch, MAX_STREAMS, Sequence, Timestamp};
@@ -89,7 +89,7 @@ impl OpenIndex {
     pub fn take(&mut self, parts: &[u8]) -> Result<(), FormatError> {
         let mut rest = parts;
         while !rest.is_empty() {
-            let mut get = Get::new(WHAT, rest);
+            let mut get = FieldReader::new(WHAT, rest);
             let (kind, flags, len) = (get.u16()?, get.u16()?, get.u32()? as usize);
             let part = get.seek(0).take(len)?;
             let wrong = get.malformed("a length that no part can have");
@@ -107,7 +107,7 @@ impl OpenIndex {
     }
 
     fn chunk(&mut self, is_closed: bool, has_rows: bool, part: &[u8]) -> Result<(), FormatError> {
-        let mut get = Get::new(WHAT, part);
+        let mut get = FieldReader::new(WHAT, part);
         let (all, from, here) = (get.seek(8).u32()? as usize, get.u32()? as usize, get.u32()? as usize);
         let entry = DirectoryEntry::read(get.seek(CHUNK_HEAD - DirectoryEntry::BYTES))?;
         let content = get.take(here)?;
@@ -163,7 +163,7 @@ impl OpenIndex {
 
     /// Takes the rows of a chunk, if it has them, and its blocks. That they are sound is found when they are looked at.
     fn add(&mut self, entry: DirectoryEntry, has_rows: bool, content: &[u8]) -> Result<(), FormatError> {
-        let mut get = Get::new(WHAT, content);
+        let mut get = FieldReader::new(WHAT, content);
         let rows = get.take(if has_rows { entry.bytes as usize } else { 0 })?;
         let mut rest = get.take(content.len() - rows.len())?;
         let known = self.columns.iter().map(|column| column.bytes.len()).sum::<usize>();
@@ -177,12 +177,14 @@ impl OpenIndex {
             let len = Block::length(rest)?.unwrap_or(usize::MAX);
             let (block, behind) = rest
                 .split_at_checked(len)
-                .ok_or_else(|| Get::new(WHAT, rest).malformed("a block that is not all there"))?;
+                .ok_or_else(|| FieldReader::new(WHAT, rest).malformed("a block that is not all there"))?;
             let (owner, number, _) = place_of(block);
             let column = self.columns.iter_mut().find(|column| column.number == number);
             let column = column.filter(|column| column.count == 0 || column.entry == owner);
             let Some(column) = column else {
-                return Err(Get::new(WHAT, block).malformed("a block of a column that was not asked for"));
+                return Err(
+                    FieldReader::new(WHAT, block).malformed("a block of a column that was not asked for")
+                );
             };
             column.entry = owner;
             column.count += 1;
@@ -232,7 +234,7 @@ impl OpenIndex {
         let mut tables = state.checks;
         let (checks, chunks) = (tables.len(), self.directory.len());
         tables.resize(checks + chunks * DirectoryEntry::BYTES, 0);
-        let mut put = Put::new(&mut tables);
+        let mut put = SliceWriter::new(&mut tables);
         put.seek(checks);
         self.directory.iter().for_each(|entry| entry.put(&mut put));
         let crcs = (crc32c(&tables[..checks]), crc32c(&tables[checks..]));
@@ -279,7 +281,7 @@ impl OpenIndex {
 }
 
 fn state(complete: bool, part: &[u8]) -> Result<State, FormatError> {
-    let mut get = Get::new(WHAT, part);
+    let mut get = FieldReader::new(WHAT, part);
     get.seek(8);
     let (rows, payload, payload_at) = (get.u32()?, get.u32()? as usize, get.u32()? as usize);
     let (chunk_rows, checks, count) = (get.u32()? as usize, get.u32()? as usize, get.u32()? as usize);

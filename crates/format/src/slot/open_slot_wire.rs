@@ -4,7 +4,7 @@
 use super::columns::{ChunkHead, Plan};
 use super::summary::ENTRY_BYTES;
 use super::{Builder, DirectoryEntry};
-use crate::bytes::Put;
+use crate::bytes::SliceWriter;
 use crate::column::BlockAddress;
 use crate::crc32c;
 use holdfast_base::{CHECK_BLOCK, MAX_SLOT, MAX_STREAMS};
@@ -87,7 +87,7 @@ impl Builder {
         ask: &OpenSlotQuery<'_>,
         out: &mut [u8],
     ) -> OpenSlotPart {
-        let mut put = Put::new(out);
+        let mut put = SliceWriter::new(out);
         let mut at = from;
         let first = self.directory.partition_point(|chunk| chunk.first_row + chunk.rows <= at.row);
         for number in first..self.directory.len() {
@@ -134,7 +134,7 @@ impl Builder {
         number: usize,
         ask: &OpenSlotQuery<'_>,
         at: &mut OpenCursor,
-        put: &mut Put<'_>,
+        put: &mut SliceWriter<'_>,
     ) -> bool {
         let entry = &self.directory[number];
         if entry.first_row != at.row {
@@ -176,7 +176,7 @@ impl Builder {
         entry: Option<u16>,
         columns: &[u16],
         range: Range<usize>,
-        put: &mut Put<'_>,
+        put: &mut SliceWriter<'_>,
     ) -> bool {
         if range.is_empty() {
             return true;
@@ -218,7 +218,7 @@ impl Builder {
     }
 
     /// Tells how far all that came; whether there was room.
-    fn tell_state(&self, buffer: &[u8], complete: bool, put: &mut Put<'_>) -> bool {
+    fn tell_state(&self, buffer: &[u8], complete: bool, put: &mut SliceWriter<'_>) -> bool {
         let whole = (self.covered / CHECK_BLOCK).min(self.checks.len());
         let rest = whole * CHECK_BLOCK..self.covered;
         let checks = whole + usize::from(!rest.is_empty());
@@ -241,7 +241,13 @@ impl Builder {
 }
 
 /// The head of a part that tells of a chunk: how many bytes are told of it in all, from where on this part has them, and how many.
-fn put_chunk(put: &mut Put<'_>, kind: u16, rows: bool, entry: &DirectoryEntry, told: (usize, usize, usize)) {
+fn put_chunk(
+    put: &mut SliceWriter<'_>,
+    kind: u16,
+    rows: bool,
+    entry: &DirectoryEntry,
+    told: (usize, usize, usize),
+) {
     let (all, from, here) = told;
     let bytes = CHUNK_HEAD + here.next_multiple_of(8);
     put.u16(kind).u16(if rows { ROWS } else { 0 }).u32(bytes as u32);

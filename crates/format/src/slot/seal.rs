@@ -3,7 +3,7 @@
 use super::header::{TAG_AT, put_footer};
 use super::summary::{SECTIONS, bytes_with, put_summary};
 use super::{Builder, DirectoryEntry, EntrySummary, PartHeader, Section, SectionKind, SlotFlags};
-use crate::bytes::{Get, Put, blocks, u32_at};
+use crate::bytes::{FieldReader, SliceWriter, blocks, u32_at};
 use crate::{FormatError, Key, crc32c};
 use holdfast_base::{BLOCK, CHECK_BLOCK, Epoch, Sequence, SlotNo, Timestamp};
 
@@ -46,7 +46,7 @@ impl Builder {
         buffer[payload_end..index_at].fill(0);
         buffer[chunks_end..footer_at].fill(0);
         self.attributes.put(buffer);
-        let mut put = Put::new(&mut buffer[checks_at..chunks_at]);
+        let mut put = SliceWriter::new(&mut buffer[checks_at..chunks_at]);
         for check in &self.checks {
             put.u32(*check);
         }
@@ -142,13 +142,13 @@ impl Builder {
 pub fn restamp(buffer: &mut [u8], key: &Key, slot: SlotNo) -> Result<(), FormatError> {
     const WHAT: &str = "sealed slot";
     let footer_at = u32_at(buffer, 136) as usize;
-    let mut get = Get::new(WHAT, buffer);
+    let mut get = FieldReader::new(WHAT, buffer);
     get.magic(*b"HFSLOT01")?;
     let (sequence, epoch) = (Sequence(get.seek(48).u64()?), Epoch(get.u64()?));
     get.seek(footer_at).take(BLOCK)?;
-    Put::new(buffer).seek(12).u32(slot.0);
+    SliceWriter::new(buffer).seek(12).u32(slot.0);
     let tag = key.tag(&buffer[..TAG_AT]);
-    Put::new(buffer).seek(TAG_AT).bytes(&tag);
+    SliceWriter::new(buffer).seek(TAG_AT).bytes(&tag);
     put_footer(&mut buffer[footer_at..footer_at + BLOCK], key, sequence, epoch, &tag);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::gap::{Cause, Gap};
 use super::row::{Flags, Kind, Row};
 use crate::FormatError;
-use crate::bytes::{Get, Put};
+use crate::bytes::{FieldReader, SliceWriter};
 use holdfast_base::Ordinal;
 
 /// What a stream's elements are.
@@ -25,7 +25,7 @@ impl StreamKind {
         }
     }
 
-    pub(crate) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
+    pub(crate) fn read(get: &mut FieldReader<'_>) -> Result<Self, FormatError> {
         match get.u8()? {
             0 => Ok(Self::Bytes),
             1 => Ok(Self::Packets),
@@ -56,12 +56,12 @@ pub struct Counters {
 impl Counters {
     pub(crate) const BYTES: usize = 56;
 
-    pub(crate) fn put(&self, put: &mut Put<'_>) {
+    pub(crate) fn put(&self, put: &mut SliceWriter<'_>) {
         put.u64(self.received).u64(self.received_bytes).u64(self.lost).u64(self.lost_bytes);
         put.u64(self.next_ordinal.0).u64(self.gaps).u64(self.unknown_gaps);
     }
 
-    pub(crate) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
+    pub(crate) fn read(get: &mut FieldReader<'_>) -> Result<Self, FormatError> {
         Ok(Self {
             received: get.u64()?,
             received_bytes: get.u64()?,

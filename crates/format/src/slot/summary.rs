@@ -2,7 +2,7 @@
 
 use super::stats::EntryStats;
 use super::{Counters, MAX_CHUNK_ROWS, PartHeader, StreamKind};
-use crate::bytes::{Get, Put};
+use crate::bytes::{FieldReader, SliceWriter};
 use crate::{FormatError, Name, crc32c};
 use holdfast_base::{MAX_NAME, MAX_STREAMS, Ordinal, StreamId, Timestamp};
 
@@ -91,12 +91,12 @@ pub struct Section {
 }
 
 impl Section {
-    pub(super) fn put(&self, put: &mut Put<'_>) {
+    pub(super) fn put(&self, put: &mut SliceWriter<'_>) {
         put.u16(self.kind.to_number()).u16(self.column).u16(self.entry).u16(self.encoding);
         put.u32(self.offset).u32(self.bytes).u32(self.count).u32(self.crc).u64(0);
     }
 
-    fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
+    fn read(get: &mut FieldReader<'_>) -> Result<Self, FormatError> {
         let section = Self {
             kind: SectionKind::from_number(get.u16()?),
             column: get.u16()?,
@@ -174,7 +174,7 @@ impl EntrySummary {
         }
     }
 
-    pub(super) fn put(&self, put: &mut Put<'_>) {
+    pub(super) fn put(&self, put: &mut SliceWriter<'_>) {
         const NEVER: (Timestamp, Timestamp) = (Timestamp::MAX, Timestamp::MIN);
         let (first_ordinal, last_ordinal) = self.ordinals.unwrap_or((Ordinal(u64::MAX), Ordinal(0)));
         let (first_arrival, last_arrival) = self.arrivals.unwrap_or(NEVER);
@@ -187,7 +187,7 @@ impl EntrySummary {
         put.u64(self.back).zeros(40);
     }
 
-    pub(super) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
+    pub(super) fn read(get: &mut FieldReader<'_>) -> Result<Self, FormatError> {
         let (stream, preamble, schema) = (StreamId(get.u32()?), get.u32()?, get.u32()?);
         let kind = StreamKind::read(get)?;
         let len = usize::from(get.u8()?);
@@ -240,7 +240,7 @@ pub(super) fn put_summary(
     sections: impl Iterator<Item = Section> + Clone,
     entries: impl ExactSizeIterator<Item = EntrySummary>,
 ) {
-    let mut put = Put::new(bytes);
+    let mut put = SliceWriter::new(bytes);
     put.u16(entries.len() as u16).u16(sections.clone().count() as u16).u32(chunk_rows as u32).zeros(56);
     sections.for_each(|section| section.put(&mut put));
     entries.for_each(|entry| entry.put(&mut put));
@@ -250,7 +250,7 @@ pub(super) fn put_summary(
 pub(crate) fn filter_sections(bytes: &[u8]) -> impl Iterator<Item = Section> + Clone {
     let count = bytes.get(2..4).map_or(0, |two| usize::from(u16::from_le_bytes([two[0], two[1]])));
     let table = bytes.get(HEAD_BYTES..).unwrap_or_default().chunks_exact(SECTION_BYTES).take(count);
-    let sections = table.filter_map(|bytes| Section::read(&mut Get::new(WHAT, bytes)).ok());
+    let sections = table.filter_map(|bytes| Section::read(&mut FieldReader::new(WHAT, bytes)).ok());
     sections.filter(|section| section.kind == SectionKind::Filter)
 }
 
@@ -258,11 +258,11 @@ impl Summary {
     /// Reads the summary of the slot with this header. `bytes` begins where the summary does and may go on behind
     /// it.
     pub fn decode(header: &PartHeader, bytes: &[u8]) -> Result<Self, FormatError> {
-        let bytes = Get::new(WHAT, bytes).take(header.summary_bytes as usize)?;
+        let bytes = FieldReader::new(WHAT, bytes).take(header.summary_bytes as usize)?;
         if crc32c(bytes) != header.summary_crc {
             return Err(FormatError::BadChecksum { structure: WHAT, at: 0 });
         }
-        let mut get = Get::new(WHAT, bytes);
+        let mut get = FieldReader::new(WHAT, bytes);
         let (entry_count, section_count, chunk_rows) = (usize::from(get.u16()?), get.u16()?, get.u32()?);
         if entry_count > MAX_STREAMS || chunk_rows as usize > MAX_CHUNK_ROWS {
             return Err(get.malformed("more streams or rows a chunk than there may be"));

@@ -4,7 +4,7 @@ use super::audit::{Ended, check_columns};
 use super::{
     Chunk, DirectoryEntry, PartHeader, Section, SectionKind, Summary, decode_directory, footer_binds,
 };
-use crate::bytes::{Get, u32_at};
+use crate::bytes::{FieldReader, u32_at};
 use crate::{FormatError, Key, crc32c};
 use holdfast_base::{BLOCK, CHECK_BLOCK, RingId};
 
@@ -24,7 +24,7 @@ pub fn check_payload_block(checks: &[u8], block: usize, bytes: &[u8]) -> Result<
 /// Checks a whole slot: every check in it, and that its parts agree.
 pub fn check_image(image: &[u8], key: &Key, ring: RingId) -> Result<(PartHeader, Summary), FormatError> {
     let header = PartHeader::decode(image, key, ring)?;
-    let mut get = Get::new("slot", image);
+    let mut get = FieldReader::new("slot", image);
     footer_binds(&header, get.seek(header.footer_offset as usize).take(BLOCK)?, key)?;
     let summary = Summary::decode(
         &header,
@@ -43,7 +43,7 @@ fn section<'a>(
 ) -> Result<(Section, &'a [u8]), FormatError> {
     let missing = FormatError::Malformed { structure: "summary", at: 64, what: "a section is missing" };
     let section = summary.section(kind).ok_or(missing)?;
-    let bytes = Get::new("slot", image).seek(section.offset as usize).take(section.bytes as usize)?;
+    let bytes = FieldReader::new("slot", image).seek(section.offset as usize).take(section.bytes as usize)?;
     Ok((*section, bytes))
 }
 
@@ -52,8 +52,9 @@ fn check_payload(header: &PartHeader, summary: &Summary, image: &[u8]) -> Result
     if crc32c(bytes) != checks.crc {
         return Err(FormatError::BadChecksum { structure: "payload checks", at: 0 });
     }
-    let payload =
-        Get::new("slot", image).seek(header.payload_offset as usize).take(header.payload_bytes as usize)?;
+    let payload = FieldReader::new("slot", image)
+        .seek(header.payload_offset as usize)
+        .take(header.payload_bytes as usize)?;
     if bytes.len() != payload.len().div_ceil(CHECK_BLOCK) * 4 {
         return Err(FormatError::OutOfBounds { structure: "payload checks", at: 0, what: "the payload" });
     }
@@ -71,7 +72,8 @@ fn check_rows(header: &PartHeader, summary: &Summary, image: &[u8]) -> Result<En
     let mut found = vec![(0u64, 0u64); summary.entries.len()];
     let mut ended = Ended::default();
     for entry in &directory {
-        let bytes = Get::new("chunks", chunks).seek(entry.offset as usize).take(entry.bytes as usize)?;
+        let bytes =
+            FieldReader::new("chunks", chunks).seek(entry.offset as usize).take(entry.bytes as usize)?;
         let chunk = Chunk::decode_at(entry, header.sequence, bytes)?;
         check_bounds(entry, &chunk)?;
         ended.next_chunk();

@@ -4,9 +4,10 @@
 //! commands derive JSON and metrics. A figure is added by a line of a table; `docs/` describes it for people. Numbers that
 //! are computed from several others, lists and texts are not figures.
 
-use crate::wire::bytes::{Get, Put, WireError};
+use crate::wire::frame::Writer;
 use crate::wire::ring::{get_span, put_span};
 use holdfast_base::{ByteSize, Rate, Timestamp};
+use holdfast_format::{FieldReader, FormatError};
 use std::time::Duration;
 
 /// Value of a figure.
@@ -93,27 +94,27 @@ pub trait Figures: Sized + 'static {
 /// A status whose figures stand one behind the other on the wire.
 pub(crate) trait WireFigures: Figures + Default {
     /// Appends all figures but those that are marked as `appended`.
-    fn put_figures(&self, put: &mut Put);
+    fn put_figures(&self, put: &mut Writer);
 
     /// Takes what [`WireFigures::put_figures`] appends; everything else is left at its default.
-    fn get_figures(get: &mut Get<'_>) -> Result<Self, WireError>;
+    fn get_figures(get: &mut FieldReader<'_>) -> Result<Self, FormatError>;
 }
 
 /// Type of a figure: its bytes and its value.
 pub(crate) trait WireFigure: Copy {
-    fn put(self, put: &mut Put);
-    fn get(get: &mut Get<'_>, what: &'static str) -> Result<Self, WireError>;
+    fn put(self, put: &mut Writer);
+    fn get(get: &mut FieldReader<'_>, what: &'static str) -> Result<Self, FormatError>;
     fn value(self) -> FigureValue;
 }
 
 macro_rules! wire_figure {
     ($type:ty, $self:ident, $put:ident => $write:expr, $get:ident, $what:ident => $read:expr, $value:expr) => {
         impl WireFigure for $type {
-            fn put($self, $put: &mut Put) {
+            fn put($self, $put: &mut Writer) {
                 $write;
             }
 
-            fn get($get: &mut Get<'_>, $what: &'static str) -> Result<Self, WireError> {
+            fn get($get: &mut FieldReader<'_>, $what: &'static str) -> Result<Self, FormatError> {
                 $read
             }
 
@@ -124,12 +125,12 @@ macro_rules! wire_figure {
     };
 }
 
-wire_figure!(u32, self, put => put.u32(self), get, what => get.u32(what), FigureValue::Count(self.into()));
-wire_figure!(u64, self, put => put.u64(self), get, what => get.u64(what), FigureValue::Count(self));
-wire_figure!(ByteSize, self, put => put.u64(self.0), get, what => get.u64(what).map(Self), FigureValue::Count(self.0));
-wire_figure!(Rate, self, put => put.u64(self.0), get, what => get.u64(what).map(Self), FigureValue::Count(self.0));
+wire_figure!(u32, self, put => put.u32(self), get, what => get.named(what).u32(), FigureValue::Count(self.into()));
+wire_figure!(u64, self, put => put.u64(self), get, what => get.named(what).u64(), FigureValue::Count(self));
+wire_figure!(ByteSize, self, put => put.u64(self.0), get, what => get.named(what).u64().map(Self), FigureValue::Count(self.0));
+wire_figure!(Rate, self, put => put.u64(self.0), get, what => get.named(what).u64().map(Self), FigureValue::Count(self.0));
 wire_figure!(Duration, self, put => put_span(put, self), get, what => get_span(get, what), FigureValue::Span(self));
-wire_figure!(Timestamp, self, put => put.time(self), get, what => get.time(what), FigureValue::Time(self));
+wire_figure!(Timestamp, self, put => put.time(self), get, what => get.named(what).time(), FigureValue::Time(self));
 
 /// Declares figures: `/// Meaning.` and `field: type = wire, "JSON key", metric;` each, in the order of the wire. Instead of
 /// `wire`, `appended` marks a figure that an earlier version of the protocol did not have: it is written elsewhere.
@@ -170,13 +171,13 @@ macro_rules! figures {
         }
 
         impl $crate::wire::figures::WireFigures for $name {
-            fn put_figures(&self, put: &mut $crate::wire::bytes::Put) {
+            fn put_figures(&self, put: &mut $crate::wire::frame::Writer) {
                 $($crate::wire::figures::figures!(@put $wire put, self.$field);)*
             }
 
             fn get_figures(
-                get: &mut $crate::wire::bytes::Get<'_>,
-            ) -> Result<Self, $crate::wire::bytes::WireError> {
+                get: &mut holdfast_format::FieldReader<'_>,
+            ) -> Result<Self, holdfast_format::FormatError> {
                 let mut all = Self::default();
                 $($crate::wire::figures::figures!(@get $wire get, all.$field, $key);)*
                 Ok(all)

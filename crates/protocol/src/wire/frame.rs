@@ -8,8 +8,9 @@
 //! 16  …     body
 //! ```
 
-use crate::wire::bytes::{Get, Put, WireError};
+use crate::wire::error::WireError;
 use crate::wire::message::HEAD_BYTES;
+use holdfast_format::{FieldReader, FieldWriter};
 
 /// Numbers of the types. A reply is its request plus 128, or one of the last three.
 pub mod kind {
@@ -67,11 +68,11 @@ pub struct FrameHead {
 impl FrameHead {
     /// Reads the head of a frame of which at least [`HEAD_BYTES`] are there; refuses one of more than `limit` bytes.
     pub fn decode(bytes: &[u8], limit: usize) -> Result<Self, WireError> {
-        let mut get = Get::new("frame", bytes);
-        let body = get.u32("length")?;
-        let kind = get.u16("type")?;
-        get.u16("reserved")?;
-        let id = get.u64("request id")?;
+        let mut get = FieldReader::new("frame", bytes);
+        let body = get.named("length").u32()?;
+        let kind = get.named("type").u16()?;
+        get.named("reserved").u16()?;
+        let id = get.named("request id").u64()?;
         let whole = u64::from(body) + HEAD_BYTES as u64;
         if whole > limit as u64 {
             return Err(WireError::Large { bytes: whole, limit });
@@ -80,13 +81,15 @@ impl FrameHead {
     }
 }
 
-/// A whole frame: its head, and the body that `body` puts.
-pub(crate) fn frame(kind: u16, id: u64, body: impl FnOnce(&mut Put)) -> Vec<u8> {
-    let mut put = Put::new(Vec::with_capacity(64));
+/// A writer of the fields of a frame.
+pub(crate) type Writer = FieldWriter<Vec<u8>>;
+
+/// A whole frame: its head, and the body that `body` writes.
+pub(crate) fn frame(kind: u16, id: u64, body: impl FnOnce(&mut Writer)) -> Vec<u8> {
+    let mut put = Writer::new(Vec::with_capacity(64));
     put.u32(0).u16(kind).u16(0).u64(id);
     body(&mut put);
-    let len = (put.len() - HEAD_BYTES) as u32;
-    let mut bytes = put.into_bytes();
-    bytes[..4].copy_from_slice(&len.to_le_bytes());
-    bytes
+    let len = (put.at() - HEAD_BYTES) as u32;
+    put.seek(0).u32(len);
+    put.into_buffer()
 }

@@ -3,7 +3,7 @@
 //! Only bytes and values: no sockets. Every decoder takes arbitrary bytes and returns a value or a [`WireError`]. No decoder panics
 //! or allocates more than a small multiple of its input.
 
-mod bytes;
+mod error;
 mod figures;
 mod frame;
 mod message;
@@ -14,7 +14,7 @@ mod ring;
 mod status;
 mod status_bytes;
 
-pub use bytes::WireError;
+pub use error::WireError;
 pub use figures::{Figure, FigureValue, Figures, Metric};
 pub use frame::{FrameHead, kind};
 pub use message::{

@@ -1,7 +1,7 @@
 //! Codec of replies.
 
-use crate::wire::bytes::{Get, Put, WireError};
-use crate::wire::frame::{FrameHead, frame, kind};
+use crate::wire::error::WireError;
+use crate::wire::frame::{FrameHead, Writer, frame, kind};
 use crate::wire::message::{LaneFile, MAX_FRAME, OpenSlot, Reply, Welcome};
 use crate::wire::order::{get_outcome, put_outcome};
 use crate::wire::ring::{
@@ -9,6 +9,7 @@ use crate::wire::ring::{
 };
 use crate::wire::status_bytes::{STREAM_LEAST, get_status, get_stream, put_status, put_stream};
 use holdfast_base::{BLOCK, RingId, Sequence};
+use holdfast_format::FieldReader;
 use holdfast_format::OpenOutline;
 use holdfast_ring::ActNumbers;
 
@@ -24,7 +25,7 @@ impl Reply {
         Self::Error { text }.encode(id)
     }
 
-    fn put(&self, put: &mut Put) {
+    fn put(&self, put: &mut Writer) {
         match self {
             Self::Hello(welcome) => put_welcome(put, welcome),
             Self::Status(status) => put_status(put, status),
@@ -38,7 +39,7 @@ impl Reply {
                 put.u32(*total).bytes(bytes);
             }
             Self::Schema { text } | Self::Error { text } => {
-                put.text(text);
+                put.cut_string(text);
             }
             Self::Holds { more, holds } => {
                 put.u8(u8::from(*more)).list(holds, put_hold);
@@ -76,7 +77,7 @@ impl Reply {
     /// Reads the body of a frame whose head is known. Bytes behind the known fields are skipped, except where a body
     /// ends with plain bytes.
     pub fn decode(head: FrameHead, body: &[u8]) -> Result<Self, WireError> {
-        let get = &mut Get::new("reply", body);
+        let get = &mut FieldReader::new("reply", body);
         let Some(request) = head.kind.checked_sub(kind::REPLY) else {
             return Err(WireError::Kind(head.kind));
         };
@@ -84,44 +85,47 @@ impl Reply {
             kind::HELLO => Self::Hello(Box::new(get_welcome(get)?)),
             kind::STATUS => Self::Status(Box::new(get_status(get)?)),
             kind::SLOTS => {
-                let total = get.u32("slots")?;
-                Self::Slots { total, slots: get.list("slots", SLOT_LEAST, get_slot)? }
+                let total = get.named("slots").u32()?;
+                Self::Slots { total, slots: get.named("slots").list(SLOT_LEAST, get_slot)? }
             }
-            kind::STREAMS => Self::Streams(get.list("streams", STREAM_LEAST, get_stream)?),
-            kind::PREAMBLE => Self::Preamble { total: get.u32("bytes in all")?, bytes: get.rest().to_vec() },
+            kind::STREAMS => Self::Streams(get.named("streams").list(STREAM_LEAST, get_stream)?),
+            kind::PREAMBLE => {
+                Self::Preamble { total: get.named("bytes in all").u32()?, bytes: get.rest().to_vec() }
+            }
             kind::HOLDS => {
-                let more = get.bool("more")?;
-                Self::Holds { more, holds: get.list("holds", HOLD_LEAST, get_hold)? }
+                let more = get.named("more").bool()?;
+                Self::Holds { more, holds: get.named("holds").list(HOLD_LEAST, get_hold)? }
             }
             kind::ACTS => {
-                let more = get.bool("more")?;
-                let dropped = ActNumbers { purges: get.u64("purges")?, others: get.u64("acts")? };
-                Self::Acts { more, dropped, acts: get.list("acts", ACT_LEAST, get_act)? }
+                let more = get.named("more").bool()?;
+                let dropped =
+                    ActNumbers { purges: get.named("purges").u64()?, others: get.named("acts").u64()? };
+                Self::Acts { more, dropped, acts: get.named("acts").list(ACT_LEAST, get_act)? }
             }
             kind::ORDER => Self::Outcome(get_outcome(get)?),
-            kind::READ => Self::Ready { offset: get.u64("offset")?, len: get.u32("length")? },
-            kind::DONE => Self::Done { kept: get.bool("kept")? },
-            kind::OPEN_SLOTS => Self::OpenSlots(get.list("open slots", 9, |get| {
-                let sequence = Sequence(get.u64("sequence")?);
-                Ok(OpenSlot { sequence, sealed: get.bool("sealed")? })
+            kind::READ => Self::Ready { offset: get.named("offset").u64()?, len: get.named("length").u32()? },
+            kind::DONE => Self::Done { kept: get.named("kept").bool()? },
+            kind::OPEN_SLOTS => Self::OpenSlots(get.named("open slots").list(9, |get| {
+                let sequence = Sequence(get.named("sequence").u64()?);
+                Ok(OpenSlot { sequence, sealed: get.named("sealed").bool()? })
             })?),
             kind::OPEN_INDEX => {
-                let (cursor, end) = (get.u64("cursor")?, get.bool("end")?);
+                let (cursor, end) = (get.named("cursor").u64()?, get.named("end").bool()?);
                 Self::OpenIndex { cursor, end, parts: get.rest().to_vec() }
             }
             kind::OPEN_OUTLINE => {
-                let (cells, nulls) = (get.u32("cells")?, get.u32("nulls")?);
-                let (may_have, some) = (get.bool("may have")?, get.bool("bounds")?);
-                let (least, greatest) = (get.id("least")?, get.id("greatest")?);
+                let (cells, nulls) = (get.named("cells").u32()?, get.named("nulls").u32()?);
+                let (may_have, some) = (get.named("may have").bool()?, get.named("bounds").bool()?);
+                let (least, greatest) = (get.named("least").array()?, get.named("greatest").array()?);
                 let bounds = some.then(|| (u128::from_le_bytes(least), u128::from_le_bytes(greatest)));
                 Self::OpenOutline(OpenOutline { cells, nulls, bounds, may_have })
             }
-            kind::SCHEMA => Self::Schema { text: get.text("schema")? },
-            kind::PIN => Self::Pinned { granted: get.u32("granted")? },
+            kind::SCHEMA => Self::Schema { text: get.named("schema").string()? },
+            kind::PIN => Self::Pinned { granted: get.named("granted").u32()? },
             _ => match head.kind {
                 kind::EXPIRED => Self::Expired,
                 kind::PENDING => Self::Pending,
-                kind::ERROR => Self::Error { text: get.text("text")? },
+                kind::ERROR => Self::Error { text: get.named("text").string()? },
                 other => return Err(WireError::Kind(other)),
             },
         })
@@ -152,7 +156,7 @@ impl Reply {
     }
 }
 
-fn put_welcome(put: &mut Put, welcome: &Welcome) {
+fn put_welcome(put: &mut Writer, welcome: &Welcome) {
     put.u16(welcome.version)
         .u16(0)
         .u32(welcome.pid)
@@ -162,16 +166,30 @@ fn put_welcome(put: &mut Put, welcome: &Welcome) {
     put.u64(welcome.area);
     let mut block = welcome.superblock.clone();
     block.resize(BLOCK, 0);
-    put.bytes(&block).u64(welcome.file.device).u64(welcome.file.inode).text(&welcome.lane);
+    put.bytes(&block).u64(welcome.file.device).u64(welcome.file.inode).cut_string(&welcome.lane);
 }
 
-fn get_welcome(get: &mut Get<'_>) -> Result<Welcome, WireError> {
-    let version = get.u16("version")?;
-    get.u16("reserved")?;
-    let (pid, ring, quantum) = (get.u32("pid")?, RingId(get.id("ring")?), get.u32("quantum")?);
-    let place = get.u32("bytes of a place in the bird's-eye view")?;
-    let area = get.u64("bytes of the area")?;
-    let superblock = get.take(BLOCK, "superblock")?.to_vec();
-    let file = LaneFile { device: get.u64("device of the lane")?, inode: get.u64("inode of the lane")? };
-    Ok(Welcome { version, pid, ring, quantum, place, area, superblock, file, lane: get.text("lane")? })
+fn get_welcome(get: &mut FieldReader<'_>) -> Result<Welcome, WireError> {
+    let version = get.named("version").u16()?;
+    get.named("reserved").u16()?;
+    let (pid, ring, quantum) =
+        (get.named("pid").u32()?, RingId(get.named("ring").array()?), get.named("quantum").u32()?);
+    let place = get.named("bytes of a place in the bird's-eye view").u32()?;
+    let area = get.named("bytes of the area").u64()?;
+    let superblock = get.named("superblock").take(BLOCK)?.to_vec();
+    let file = LaneFile {
+        device: get.named("device of the lane").u64()?,
+        inode: get.named("inode of the lane").u64()?,
+    };
+    Ok(Welcome {
+        version,
+        pid,
+        ring,
+        quantum,
+        place,
+        area,
+        superblock,
+        file,
+        lane: get.named("lane").string()?,
+    })
 }

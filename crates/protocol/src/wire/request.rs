@@ -1,10 +1,11 @@
 //! Codec of requests.
 
-use crate::wire::bytes::{Get, WireError};
+use crate::wire::error::WireError;
 use crate::wire::frame::{FrameHead, frame, kind};
 use crate::wire::message::{OpenSlotProjection, Purpose, Request};
 use crate::wire::order::{get_order, put_order};
 use holdfast_base::{HoldId, Sequence, StreamId};
+use holdfast_format::FieldReader;
 use holdfast_ring::ActNumbers;
 
 impl Request {
@@ -62,50 +63,55 @@ impl Request {
 
     /// Reads the body of a frame whose head is known. Bytes behind the known fields are skipped.
     pub fn decode(head: FrameHead, body: &[u8]) -> Result<Self, WireError> {
-        let get = &mut Get::new("request", body);
+        let get = &mut FieldReader::new("request", body);
         Ok(match head.kind {
-            kind::HELLO => Self::Hello { version: get.u16("version")? },
+            kind::HELLO => Self::Hello { version: get.named("version").u16()? },
             kind::STATUS => Self::Status,
-            kind::SLOTS => Self::Slots { from: get.u32("first slot")?, count: get.u32("count")? },
+            kind::SLOTS => {
+                Self::Slots { from: get.named("first slot").u32()?, count: get.named("count").u32()? }
+            }
             kind::STREAMS => Self::Streams,
             kind::PREAMBLE => Self::Preamble {
-                stream: StreamId(get.u32("stream")?),
-                version: get.u32("version")?,
-                offset: get.u32("offset")?,
+                stream: StreamId(get.named("stream").u32()?),
+                version: get.named("version").u32()?,
+                offset: get.named("offset").u32()?,
             },
-            kind::HOLDS => Self::Holds { after: HoldId(get.u64("hold")?) },
+            kind::HOLDS => Self::Holds { after: HoldId(get.named("hold").u64()?) },
             kind::ACTS => {
-                let (purges, others) = (get.u64("purge")?, get.u64("act")?);
+                let (purges, others) = (get.named("purge").u64()?, get.named("act").u64()?);
                 Self::Acts { after: ActNumbers { purges, others } }
             }
             kind::ORDER => Self::Order(get_order(get)?),
             kind::READ => Self::Read {
-                sequence: Sequence(get.u64("sequence")?),
-                offset: get.u32("offset")?,
-                len: get.u32("length")?,
+                sequence: Sequence(get.named("sequence").u64()?),
+                offset: get.named("offset").u32()?,
+                len: get.named("length").u32()?,
                 // Clients that are older do not say.
                 purpose: Purpose::from_byte(get.rest().first().copied().unwrap_or_default()),
             },
-            kind::DONE => Self::Done { offset: get.u64("offset")? },
+            kind::DONE => Self::Done { offset: get.named("offset").u64()? },
             kind::OPEN_SLOTS => Self::OpenSlots,
             kind::OPEN_INDEX => {
-                let (sequence, cursor) = (Sequence(get.u64("sequence")?), get.u64("cursor")?);
-                let rows = get.bool("rows")?;
-                let stream = get.option("of one stream", |get| Ok(StreamId(get.u32("stream")?)))?;
-                let columns = get.list("attributes", 2, |get| get.u16("attribute"))?;
+                let (sequence, cursor) = (Sequence(get.named("sequence").u64()?), get.named("cursor").u64()?);
+                let rows = get.named("rows").bool()?;
+                let stream =
+                    get.named("of one stream").option(|get| Ok(StreamId(get.named("stream").u32()?)))?;
+                let columns = get.named("attributes").list(2, |get| get.named("attribute").u16())?;
                 let wanted = OpenSlotProjection { stream, rows, columns };
                 Self::OpenIndex { sequence, cursor, wanted }
             }
             kind::OPEN_OUTLINE => Self::OpenOutline {
-                sequence: Sequence(get.u64("sequence")?),
-                stream: StreamId(get.u32("stream")?),
-                attribute: get.u16("attribute")?,
-                values: get.list("values", 8, |get| get.u64("value"))?,
+                sequence: Sequence(get.named("sequence").u64()?),
+                stream: StreamId(get.named("stream").u32()?),
+                attribute: get.named("attribute").u16()?,
+                values: get.named("values").list(8, |get| get.named("value").u64())?,
             },
-            kind::SCHEMA => Self::Schema { stream: StreamId(get.u32("stream")?) },
-            kind::PIN => {
-                Self::Pin { sequences: get.list("sequences", 8, |get| Ok(Sequence(get.u64("sequence")?)))? }
-            }
+            kind::SCHEMA => Self::Schema { stream: StreamId(get.named("stream").u32()?) },
+            kind::PIN => Self::Pin {
+                sequences: get
+                    .named("sequences")
+                    .list(8, |get| Ok(Sequence(get.named("sequence").u64()?)))?,
+            },
             other => return Err(WireError::Kind(other)),
         })
     }

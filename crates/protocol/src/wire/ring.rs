@@ -1,12 +1,13 @@
 //! Codec of a ring's status: slots, holds, audit log, the ring as a whole.
 
-use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::figures::WireFigures as _;
+use crate::wire::frame::Writer;
 use crate::wire::order::{
     get_condition_hold, get_order_id, get_range, get_ranges, get_streams, put_condition_hold, put_order_id,
     put_range, put_ranges, put_streams,
 };
 use holdfast_base::{Age, ByteSize, Epoch, HoldId, RingId, Sequence, SlotNo, StreamId};
+use holdfast_format::{FieldReader, FormatError};
 use holdfast_ring::{ActKind, ActStatus, HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus};
 use std::time::Duration;
 
@@ -43,46 +44,47 @@ fn look_byte(look: SlotLook) -> u8 {
     }
 }
 
-pub(crate) fn put_time_option(put: &mut Put, time: Option<holdfast_base::Timestamp>) {
+pub(crate) fn put_time_option(put: &mut Writer, time: Option<holdfast_base::Timestamp>) {
     put.option(time, |put, time| {
         put.time(time);
     });
 }
 
-pub(crate) fn put_slot(put: &mut Put, slot: &SlotStatus) {
+pub(crate) fn put_slot(put: &mut Writer, slot: &SlotStatus) {
     put.u32(slot.slot.0).u8(look_byte(slot.look)).u64(slot.sequence.0).u64(slot.age.0);
     put_time_option(put, slot.first);
     put_time_option(put, slot.last);
 }
 
-pub(crate) fn get_slot(get: &mut Get<'_>) -> Result<SlotStatus, WireError> {
-    let slot = SlotNo(get.u32("slot")?);
-    let look = get.u8("state of a slot")?;
+pub(crate) fn get_slot(get: &mut FieldReader<'_>) -> Result<SlotStatus, FormatError> {
+    let slot = SlotNo(get.named("slot").u32()?);
+    let look = get.named("state of a slot").u8()?;
     let look =
-        *LOOKS.get(usize::from(look)).ok_or_else(|| get.unknown("state of a slot", u64::from(look)))?;
-    let (sequence, age) = (Sequence(get.u64("sequence")?), Age(get.u64("age")?));
-    let first = get.option("first", |get| get.time("first"))?;
-    let last = get.option("last", |get| get.time("last"))?;
+        *LOOKS.get(usize::from(look)).ok_or_else(|| get.named("state of a slot").unknown(u64::from(look)))?;
+    let (sequence, age) = (Sequence(get.named("sequence").u64()?), Age(get.named("age").u64()?));
+    let first = get.named("first").option(|get| get.named("first").time())?;
+    let last = get.named("last").option(|get| get.named("last").time())?;
     Ok(SlotStatus { slot, look, sequence, age, first, last })
 }
 
-pub(crate) fn put_hold(put: &mut Put, hold: &HoldStatus) {
+pub(crate) fn put_hold(put: &mut Writer, hold: &HoldStatus) {
     put.u64(hold.id.0).time(hold.created).time(hold.until);
     put_range(put, &hold.range);
     put_streams(put, &hold.streams);
     put.u32(hold.slots);
     put_ranges(put, &hold.sequences);
-    put.text(&hold.reason).text(&hold.owner);
+    put.cut_string(&hold.reason).cut_string(&hold.owner);
     put.option(hold.condition_hold.as_ref(), put_condition_hold);
     put_order_id(put, hold.order);
 }
 
-pub(crate) fn get_hold(get: &mut Get<'_>) -> Result<HoldStatus, WireError> {
-    let (id, created, until) = (HoldId(get.u64("hold")?), get.time("created")?, get.time("until")?);
+pub(crate) fn get_hold(get: &mut FieldReader<'_>) -> Result<HoldStatus, FormatError> {
+    let (id, created, until) =
+        (HoldId(get.named("hold").u64()?), get.named("created").time()?, get.named("until").time()?);
     let (range, streams) = (get_range(get)?, get_streams(get)?);
-    let (slots, sequences) = (get.u32("slots")?, get_ranges(get)?);
-    let (reason, owner) = (get.text("reason")?, get.text("owner")?);
-    let condition_hold = get.option("what a hold looks for", get_condition_hold)?;
+    let (slots, sequences) = (get.named("slots").u32()?, get_ranges(get)?);
+    let (reason, owner) = (get.named("reason").string()?, get.named("owner").string()?);
+    let condition_hold = get.named("what a hold looks for").option(get_condition_hold)?;
     let order = get_order_id(get)?;
     Ok(HoldStatus {
         id,
@@ -99,7 +101,7 @@ pub(crate) fn get_hold(get: &mut Get<'_>) -> Result<HoldStatus, WireError> {
     })
 }
 
-pub(crate) fn put_act(put: &mut Put, act: &ActStatus) {
+pub(crate) fn put_act(put: &mut Writer, act: &ActStatus) {
     let kind = match act.kind {
         ActKind::Unknown => 0,
         ActKind::Hold => 1,
@@ -116,13 +118,13 @@ pub(crate) fn put_act(put: &mut Put, act: &ActStatus) {
         put.u32(stream.0);
     });
     put_range(put, &act.range);
-    put.u32(act.slots).u64(act.elements).u64(act.bytes).text(&act.reason).text(&act.owner);
+    put.u32(act.slots).u64(act.elements).u64(act.bytes).cut_string(&act.reason).cut_string(&act.owner);
 }
 
-pub(crate) fn get_act(get: &mut Get<'_>) -> Result<ActStatus, WireError> {
+pub(crate) fn get_act(get: &mut FieldReader<'_>) -> Result<ActStatus, FormatError> {
     Ok(ActStatus {
-        number: get.u64("number")?,
-        kind: match get.u8("kind of act")? {
+        number: get.named("number").u64()?,
+        kind: match get.named("kind of act").u8()? {
             1 => ActKind::Hold,
             2 => ActKind::Release,
             3 => ActKind::End,
@@ -131,20 +133,20 @@ pub(crate) fn get_act(get: &mut Get<'_>) -> Result<ActStatus, WireError> {
             // Of a later release.
             _ => ActKind::Unknown,
         },
-        at: get.time("at")?,
-        hold: get.option("hold", |get| get.u64("hold").map(HoldId))?,
-        stream: get.option("stream", |get| get.u32("stream").map(StreamId))?,
+        at: get.named("at").time()?,
+        hold: get.named("hold").option(|get| get.named("hold").u64().map(HoldId))?,
+        stream: get.named("stream").option(|get| get.named("stream").u32().map(StreamId))?,
         range: get_range(get)?,
-        slots: get.u32("slots")?,
-        elements: get.u64("elements")?,
-        bytes: get.u64("bytes")?,
-        reason: get.text("reason")?,
-        owner: get.text("owner")?,
+        slots: get.named("slots").u32()?,
+        elements: get.named("elements").u64()?,
+        bytes: get.named("bytes").u64()?,
+        reason: get.named("reason").string()?,
+        owner: get.named("owner").string()?,
     })
 }
 
-pub(crate) fn put_ring(put: &mut Put, ring: &RingStatus) {
-    put.bytes(&ring.ring.0).text(&ring.name).text(&ring.lane);
+pub(crate) fn put_ring(put: &mut Writer, ring: &RingStatus) {
+    put.bytes(&ring.ring.0).cut_string(&ring.name).cut_string(&ring.lane);
     put.u64(ring.lane_bytes.0).u64(ring.slot_bytes.0).u64(ring.epoch.0).u64(ring.sequence.0);
     ring.slots.put_figures(put);
     put_time_option(put, ring.oldest);
@@ -153,29 +155,29 @@ pub(crate) fn put_ring(put: &mut Put, ring: &RingStatus) {
     put_span(put, ring.durable_after);
 }
 
-pub(crate) fn get_ring(get: &mut Get<'_>) -> Result<RingStatus, WireError> {
+pub(crate) fn get_ring(get: &mut FieldReader<'_>) -> Result<RingStatus, FormatError> {
     Ok(RingStatus {
-        ring: RingId(get.id("ring")?),
-        name: get.text("name")?,
-        lane: get.text("lane")?,
-        lane_bytes: ByteSize(get.u64("bytes of the lane")?),
-        slot_bytes: ByteSize(get.u64("bytes of a slot")?),
-        epoch: Epoch(get.u64("epoch")?),
-        sequence: Sequence(get.u64("sequence")?),
+        ring: RingId(get.named("ring").array()?),
+        name: get.named("name").string()?,
+        lane: get.named("lane").string()?,
+        lane_bytes: ByteSize(get.named("bytes of the lane").u64()?),
+        slot_bytes: ByteSize(get.named("bytes of a slot").u64()?),
+        epoch: Epoch(get.named("epoch").u64()?),
+        sequence: Sequence(get.named("sequence").u64()?),
         slots: SlotCounts::get_figures(get)?,
-        oldest: get.option("oldest", |get| get.time("oldest"))?,
-        newest: get.option("newest", |get| get.time("newest"))?,
-        holds: get.u32("holds")?,
-        scanned: get.bool("scanned")?,
+        oldest: get.named("oldest").option(|get| get.named("oldest").time())?,
+        newest: get.named("newest").option(|get| get.named("newest").time())?,
+        holds: get.named("holds").u32()?,
+        scanned: get.named("scanned").bool()?,
         durable_after: get_span(get, "durable after")?,
     })
 }
 
 /// A span of time as nanoseconds, at most 584 years.
-pub(crate) fn put_span(put: &mut Put, span: Duration) {
+pub(crate) fn put_span(put: &mut Writer, span: Duration) {
     put.u64(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
 }
 
-pub(crate) fn get_span(get: &mut Get<'_>, what: &'static str) -> Result<Duration, WireError> {
-    get.u64(what).map(Duration::from_nanos)
+pub(crate) fn get_span(get: &mut FieldReader<'_>, what: &'static str) -> Result<Duration, FormatError> {
+    get.named(what).u64().map(Duration::from_nanos)
 }

@@ -1,7 +1,7 @@
 //! Codec of a recorder's status and of streams. Figures have theirs from their tables (`figures`).
 
-use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::figures::WireFigures as _;
+use crate::wire::frame::Writer;
 use crate::wire::ring::{get_ring, get_span, put_ring, put_span};
 use crate::wire::status::{
     AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency,
@@ -9,6 +9,7 @@ use crate::wire::status::{
 };
 use holdfast_base::{Ordinal, StreamId};
 use holdfast_format::{Cause, Counters, StreamKind};
+use holdfast_format::{FieldReader, FormatError};
 use holdfast_ring::StreamStatus;
 
 /// Bytes of a stream's status at least.
@@ -21,9 +22,9 @@ const SOURCE_LEAST: usize = 123;
 const LANE_LEAST: usize = 50 + 2 * 8 * (LATENCY_BUCKETS + 2);
 
 /// Takes the value with a number from a list in the order of the numbers.
-fn pick<T: Copy>(get: &mut Get<'_>, what: &'static str, all: &[T]) -> Result<T, WireError> {
-    let number = get.u8(what)?;
-    all.get(usize::from(number)).copied().ok_or_else(|| get.unknown(what, u64::from(number)))
+fn pick<T: Copy>(get: &mut FieldReader<'_>, what: &'static str, all: &[T]) -> Result<T, FormatError> {
+    let number = get.named(what).u8()?;
+    all.get(usize::from(number)).copied().ok_or_else(|| get.named(what).unknown(u64::from(number)))
 }
 
 const STREAM_KINDS: [StreamKind; 2] = [StreamKind::Bytes, StreamKind::Packets];
@@ -37,24 +38,24 @@ fn number<T: PartialEq>(all: &[T], value: &T) -> u8 {
     all.iter().position(|one| one == value).unwrap_or_default() as u8
 }
 
-fn put_counters(put: &mut Put, counters: &Counters) {
+fn put_counters(put: &mut Writer, counters: &Counters) {
     put.u64(counters.received).u64(counters.received_bytes).u64(counters.lost).u64(counters.lost_bytes);
     put.u64(counters.next_ordinal.0).u64(counters.gaps).u64(counters.unknown_gaps);
 }
 
-fn get_counters(get: &mut Get<'_>) -> Result<Counters, WireError> {
+fn get_counters(get: &mut FieldReader<'_>) -> Result<Counters, FormatError> {
     Ok(Counters {
-        received: get.u64("elements received")?,
-        received_bytes: get.u64("bytes received")?,
-        lost: get.u64("elements lost")?,
-        lost_bytes: get.u64("bytes lost")?,
-        next_ordinal: Ordinal(get.u64("next ordinal")?),
-        gaps: get.u64("gaps")?,
-        unknown_gaps: get.u64("gaps of unknown size")?,
+        received: get.named("elements received").u64()?,
+        received_bytes: get.named("bytes received").u64()?,
+        lost: get.named("elements lost").u64()?,
+        lost_bytes: get.named("bytes lost").u64()?,
+        next_ordinal: Ordinal(get.named("next ordinal").u64()?),
+        gaps: get.named("gaps").u64()?,
+        unknown_gaps: get.named("gaps of unknown size").u64()?,
     })
 }
 
-pub(crate) fn put_stream(put: &mut Put, stream: &StreamStatus) {
+pub(crate) fn put_stream(put: &mut Writer, stream: &StreamStatus) {
     put.u32(stream.id.0)
         .u8(number(&STREAM_KINDS, &stream.kind))
         .u32(stream.preamble)
@@ -62,42 +63,42 @@ pub(crate) fn put_stream(put: &mut Put, stream: &StreamStatus) {
         .u32(stream.schema);
     put.time(stream.created);
     put_counters(put, &stream.counters);
-    put.text(&stream.name).text(&stream.framing);
+    put.cut_string(&stream.name).cut_string(&stream.framing);
 }
 
-pub(crate) fn get_stream(get: &mut Get<'_>) -> Result<StreamStatus, WireError> {
+pub(crate) fn get_stream(get: &mut FieldReader<'_>) -> Result<StreamStatus, FormatError> {
     Ok(StreamStatus {
-        id: StreamId(get.u32("stream")?),
+        id: StreamId(get.named("stream").u32()?),
         kind: pick(get, "kind of stream", &STREAM_KINDS)?,
-        preamble: get.u32("preamble")?,
-        preamble_bytes: get.u32("bytes of the preamble")?,
-        schema: get.u32("schema")?,
-        created: get.time("created")?,
+        preamble: get.named("preamble").u32()?,
+        preamble_bytes: get.named("bytes of the preamble").u32()?,
+        schema: get.named("schema").u32()?,
+        created: get.named("created").time()?,
         counters: get_counters(get)?,
-        name: get.text("name")?,
-        framing: get.text("framing")?,
+        name: get.named("name").string()?,
+        framing: get.named("framing").string()?,
     })
 }
 
-pub(crate) fn put_status(put: &mut Put, status: &Status) {
+pub(crate) fn put_status(put: &mut Writer, status: &Status) {
     put_ring(put, &status.ring);
     put.option(status.recorder.as_ref(), put_recorder);
 }
 
-pub(crate) fn get_status(get: &mut Get<'_>) -> Result<Status, WireError> {
-    Ok(Status { ring: get_ring(get)?, recorder: get.option("recorder", get_recorder)? })
+pub(crate) fn get_status(get: &mut FieldReader<'_>) -> Result<Status, FormatError> {
+    Ok(Status { ring: get_ring(get)?, recorder: get.named("recorder").option(get_recorder)? })
 }
 
-fn put_recorder(put: &mut Put, recorder: &RecorderStatus) {
+fn put_recorder(put: &mut Writer, recorder: &RecorderStatus) {
     put.u32(recorder.pid).time(recorder.since).time(recorder.now);
     put_span(put, recorder.uptime);
     let device = &recorder.device;
-    put.u8(number(&DEVICE_STATES, &device.state)).time(device.since).text(&device.error);
+    put.u8(number(&DEVICE_STATES, &device.state)).time(device.since).cut_string(&device.error);
     put.list(&recorder.sources, put_source).list(&recorder.lanes, put_lane);
     recorder.buffers.put_figures(put);
     recorder.away.put_figures(put);
     put.list(&recorder.warnings, |put, text| {
-        put.text(text);
+        put.cut_string(text);
     });
     put.option(recorder.margin.as_ref(), |put, margin| margin.put_figures(put));
     put.option(recorder.view.as_ref(), |put, view| view.put_figures(put));
@@ -108,7 +109,7 @@ fn put_recorder(put: &mut Put, recorder: &RecorderStatus) {
     put.option(recorder.recent.as_ref(), put_recent);
 }
 
-fn put_recent(put: &mut Put, recent: &RecentStatus) {
+fn put_recent(put: &mut Writer, recent: &RecentStatus) {
     put_span(put, recent.span);
     put.u64(recent.slot_bytes).u64(recent.journal_bytes);
     put.list(&recent.sources, |put, source| {
@@ -119,101 +120,102 @@ fn put_recent(put: &mut Put, recent: &RecentStatus) {
     });
 }
 
-fn get_recent(get: &mut Get<'_>) -> Result<RecentStatus, WireError> {
+fn get_recent(get: &mut FieldReader<'_>) -> Result<RecentStatus, FormatError> {
     Ok(RecentStatus {
         span: get_span(get, "recent span")?,
-        slot_bytes: get.u64("recent bytes of slots")?,
-        journal_bytes: get.u64("recent bytes of journal")?,
-        sources: get.list("recent sources", 33, |get| {
+        slot_bytes: get.named("recent bytes of slots").u64()?,
+        journal_bytes: get.named("recent bytes of journal").u64()?,
+        sources: get.named("recent sources").list(33, |get| {
             Ok(RecentSource {
-                elements: get.u64("recent elements")?,
-                bytes: get.u64("recent bytes")?,
-                lost: get.u64("recent losses")?,
-                unknown_losses: get.u64("recent unknown losses")?,
-                last_lost: get.option("last loss", |get| get.time("last loss"))?,
+                elements: get.named("recent elements").u64()?,
+                bytes: get.named("recent bytes").u64()?,
+                lost: get.named("recent losses").u64()?,
+                unknown_losses: get.named("recent unknown losses").u64()?,
+                last_lost: get.named("last loss").option(|get| get.named("last loss").time())?,
             })
         })?,
     })
 }
 
-fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
+fn get_recorder(get: &mut FieldReader<'_>) -> Result<RecorderStatus, FormatError> {
     let mut recorder = RecorderStatus {
-        pid: get.u32("pid")?,
-        since: get.time("since")?,
-        now: get.time("now")?,
+        pid: get.named("pid").u32()?,
+        since: get.named("since").time()?,
+        now: get.named("now").time()?,
         uptime: get_span(get, "uptime")?,
         device: DeviceStatus {
             state: pick(get, "state of the device", &DEVICE_STATES)?,
-            since: get.time("since")?,
-            error: get.text("error")?,
+            since: get.named("since").time()?,
+            error: get.named("error").string()?,
         },
-        sources: get.list("sources", SOURCE_LEAST, get_source)?,
-        lanes: get.list("lanes", LANE_LEAST, get_lane)?,
+        sources: get.named("sources").list(SOURCE_LEAST, get_source)?,
+        lanes: get.named("lanes").list(LANE_LEAST, get_lane)?,
         buffers: BufferStatus::get_figures(get)?,
         away: AwayStatus::get_figures(get)?,
-        warnings: get.list("warnings", 2, |get| get.text("warning"))?,
-        margin: get.option("margin", MarginStatus::get_figures)?,
-        view: get.option("bird's-eye view", ViewStatus::get_figures)?,
+        warnings: get.named("warnings").list(2, |get| get.named("warning").string())?,
+        margin: get.named("margin").option(MarginStatus::get_figures)?,
+        view: get.named("bird's-eye view").option(ViewStatus::get_figures)?,
         recent: None,
     };
     // A recorder from before this was told ends here.
-    if get.is_at_end() {
+    if !get.is_more() {
         return Ok(recorder);
     }
-    let perhaps_lost = get.list("frames perhaps lost", 8, |get| get.u64("frames perhaps lost"))?;
+    let perhaps_lost =
+        get.named("frames perhaps lost").list(8, |get| get.named("frames perhaps lost").u64())?;
     for (source, frames) in recorder.sources.iter_mut().zip(perhaps_lost) {
         source.perhaps_lost = frames;
     }
-    if !get.is_at_end() {
-        recorder.recent = get.option("recent past", get_recent)?;
+    if get.is_more() {
+        recorder.recent = get.named("recent past").option(get_recent)?;
     }
     Ok(recorder)
 }
 
-fn put_source(put: &mut Put, source: &SourceStatus) {
+fn put_source(put: &mut Writer, source: &SourceStatus) {
     put.u32(source.stream.0).u8(number(&SOURCE_STATES, &source.state));
     source.put_figures(put);
     put.list(&source.dropped, |put, dropped| {
         put.u8(dropped.cause as u8).u64(dropped.elements).u64(dropped.bytes);
     });
-    put.text(&source.name).text(&source.spec).text(&source.error);
+    put.cut_string(&source.name).cut_string(&source.spec).cut_string(&source.error);
 }
 
-fn get_source(get: &mut Get<'_>) -> Result<SourceStatus, WireError> {
-    let stream = StreamId(get.u32("stream")?);
+fn get_source(get: &mut FieldReader<'_>) -> Result<SourceStatus, FormatError> {
+    let stream = StreamId(get.named("stream").u32()?);
     let state = pick(get, "state of a source", &SOURCE_STATES)?;
     let figures = SourceStatus::get_figures(get)?;
     Ok(SourceStatus {
         stream,
         state,
-        dropped: get.list("causes", 17, get_dropped)?,
-        name: get.text("name")?,
-        spec: get.text("spec")?,
-        error: get.text("error")?,
+        dropped: get.named("causes").list(17, get_dropped)?,
+        name: get.named("name").string()?,
+        spec: get.named("spec").string()?,
+        error: get.named("error").string()?,
         ..figures
     })
 }
 
-fn get_dropped(get: &mut Get<'_>) -> Result<Dropped, WireError> {
-    let cause = get.u8("cause")?;
-    let cause = Cause::from_byte(cause).ok_or_else(|| get.unknown("cause", u64::from(cause)))?;
-    Ok(Dropped { cause, elements: get.u64("elements")?, bytes: get.u64("bytes")? })
+fn get_dropped(get: &mut FieldReader<'_>) -> Result<Dropped, FormatError> {
+    let cause = get.named("cause").u8()?;
+    let cause = Cause::from_byte(cause).ok_or_else(|| get.named("cause").unknown(u64::from(cause)))?;
+    Ok(Dropped { cause, elements: get.named("elements").u64()?, bytes: get.named("bytes").u64()? })
 }
 
-fn put_lane(put: &mut Put, lane: &LaneStatus) {
-    put.text(&lane.path);
+fn put_lane(put: &mut Writer, lane: &LaneStatus) {
+    put.cut_string(&lane.path);
     lane.put_figures(put);
     put_latency(put, &lane.write_latency);
     put_latency(put, &lane.read_latency);
 }
 
-fn get_lane(get: &mut Get<'_>) -> Result<LaneStatus, WireError> {
-    let path = get.text("path")?;
+fn get_lane(get: &mut FieldReader<'_>) -> Result<LaneStatus, FormatError> {
+    let path = get.named("path").string()?;
     let figures = LaneStatus::get_figures(get)?;
     Ok(LaneStatus { path, write_latency: get_latency(get)?, read_latency: get_latency(get)?, ..figures })
 }
 
-fn put_latency(put: &mut Put, latency: &Latency) {
+fn put_latency(put: &mut Writer, latency: &Latency) {
     put_span(put, latency.worst);
     put_span(put, latency.total);
     for bucket in latency.buckets {
@@ -221,11 +223,11 @@ fn put_latency(put: &mut Put, latency: &Latency) {
     }
 }
 
-fn get_latency(get: &mut Get<'_>) -> Result<Latency, WireError> {
+fn get_latency(get: &mut FieldReader<'_>) -> Result<Latency, FormatError> {
     let (worst, total) = (get_span(get, "worst")?, get_span(get, "total")?);
     let mut buckets = [0; LATENCY_BUCKETS];
     for bucket in &mut buckets {
-        *bucket = get.u64("bucket")?;
+        *bucket = get.named("bucket").u64()?;
     }
     Ok(Latency { buckets, worst, total })
 }
@@ -260,14 +262,14 @@ mod tests {
             spec: "s".to_owned(),
             error: "e".to_owned(),
         };
-        let mut put = Put::default();
+        let mut put = Writer::new(Vec::new());
         put_source(&mut put, &source);
-        let mut wanted = Put::default();
+        let mut wanted = Writer::new(Vec::new());
         wanted.u32(1).u8(1);
         for figure in 2..=13 {
             wanted.u64(figure);
         }
-        wanted.u32(14).u64(15).u32(0).text("n").text("s").text("e");
-        assert_eq!(put.into_bytes(), wanted.into_bytes());
+        wanted.u32(14).u64(15).u32(0).cut_string("n").cut_string("s").cut_string("e");
+        assert_eq!(put.into_buffer(), wanted.into_buffer());
     }
 }
