@@ -1,4 +1,4 @@
-//! Which cores a thread, and the programs that it starts, may run on.
+//! CPU affinity of a thread and of the programs that it starts.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 

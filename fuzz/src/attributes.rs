@@ -1,4 +1,4 @@
-//! What the targets of attributes share: all cells of an element, and that there is one of each attribute.
+//! Fixture of the attribute targets: all cells of an element, and that there is one of each attribute.
 
 use holdfast_attributes::{Element, Extractor, Schema, Value};
 use holdfast_format::{CellBuffer, Cells, MAX_TEXT};

@@ -1,4 +1,4 @@
-//! What a recorder tells of its open slot: parts that a reader puts together to an index.
+//! Index of an open slot: parts from a recorder, assembled by a reader.
 
 use crate::world;
 use holdfast_format::{OpenCursor, OpenIndex, OpenSlotQuery, PartHeader, SlotId, Summary};

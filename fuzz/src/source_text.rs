@@ -1,4 +1,4 @@
-//! What is said of a source on the command line: what it is, its preamble, its speed.
+//! Text of a source on the command line: kind, preamble, speed.
 
 use holdfast_ingest::{PreambleFrom, SourceSpec, Speed};
 

@@ -1,4 +1,4 @@
-//! What the targets of the format share: a ring, its key, and small images made by the product's own writers.
+//! Fixture of the format's targets: a ring, its key, and small images made by the product's own writers.
 
 use holdfast_base::{
     Age, Epoch, HoldId, LaneNo, OrderId, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp,

@@ -1,4 +1,4 @@
-//! Which runs the comparison consists of, and what each is called. What happens in one is not here.
+//! Runs of the comparison and their names.
 
 use holdfast_media::Seed;
 use std::fmt;

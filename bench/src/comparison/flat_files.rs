@@ -279,13 +279,13 @@ impl FlatFiles {
         syncfs(&root).map_err(BenchError::file(folder, "sync it"))
     }
 
-    /// The writer's part: elements are put through this, while [`Files::read`] goes on.
+    /// The writer's part: elements are put through this, while [`FlatFiles::read`] goes on.
     pub fn shelf(&self) -> FlatFileWriter<'_> {
         FlatFileWriter(self)
     }
 }
 
-/// Writes to [`Files`].
+/// Writes to [`FlatFiles`].
 #[derive(Debug)]
 pub struct FlatFileWriter<'a>(&'a FlatFiles);
 

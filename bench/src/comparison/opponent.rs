@@ -46,7 +46,7 @@ impl ElementQueue {
         fits
     }
 
-    /// The oldest is going to be written; it keeps its room until [`Waiting::written`].
+    /// The oldest is going to be written; it keeps its room until [`ElementQueue::written`].
     pub fn begin(&mut self) -> Option<u64> {
         self.queue.pop_front()
     }

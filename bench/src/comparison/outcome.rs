@@ -180,7 +180,7 @@ impl CellOutcome {
         })
     }
 
-    /// From what [`Outcome::json`] made.
+    /// From what [`CellOutcome::json`] made.
     pub fn of(value: &Value) -> Option<Self> {
         let number = |name: &str| value.get(name)?.as_f64();
         let text = |name: &str| value.get(name)?.as_str();

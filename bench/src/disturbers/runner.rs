@@ -16,13 +16,16 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ChildStdin;
 use std::thread::ScopedJoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Times that a case is played before it is given up because the machine is too slow.
 const MOST: u32 = 3;
 
 /// A memory group has so much beside the slot buffers.
 const BESIDE: u64 = 160 << 20;
+
+/// The longest wait for a place among the clients: a crowd that has left is noticed within this time.
+const FULL_HOUSE: Duration = Duration::from_secs(10);
 
 /// When a disturbance begins: the ring has something by then, and readers are at work.
 const BEGINS: f64 = 3.0;
@@ -138,7 +141,7 @@ fn once(scene: &Scene, case: &Case) -> Result<(CaseOutcome, bool), BenchError> {
     // What was disturbed is over; what waits is written, and the drive may be fast about it.
     let too_slow = scene.scale() == Scale::Real && (stand.drive().too_slow()? || tally.was_late());
     let read = stand.drive().figure("read_bytes")? as u64;
-    let mut watch = RingReader::open(stand.device()).map_err(BenchError::during("opening the ring"))?;
+    let mut watch = opened(stand.device(), || true)?;
     let status = watch.status().map_err(BenchError::during("asking the recorder"))?;
     let recorder = status.recorder.ok_or_else(|| BenchError::Accounting("no recorder answers".into()))?;
     let margin = recorder.margin;
@@ -206,10 +209,27 @@ pub fn feed(input: &mut ChildStdin, rate: f64, size: usize, tally: &Tally) -> Re
     Ok(sent)
 }
 
+/// Opens the ring; while the recorder has no place for another client, tries again, up to a limit.
+fn opened(device: &Path, runs: impl Fn() -> bool) -> Result<RingReader, BenchError> {
+    let began = Instant::now();
+    loop {
+        match RingReader::open(device) {
+            Err(error)
+                if error.to_string().contains("clients are connected")
+                    && runs()
+                    && began.elapsed() < FULL_HOUSE =>
+            {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            opened => return opened.map_err(BenchError::during("opening the ring")),
+        }
+    }
+}
+
 /// Reads all that there is, again and again. A recorder that has no place for us is no failure.
 pub fn read(device: &Path, case: &Case, tally: &Tally) -> Result<(), BenchError> {
     let answers = case.covered;
-    let mut reader = RingReader::open(device).map_err(BenchError::during("opening the ring"))?;
+    let mut reader = opened(device, || tally.runs())?;
     let mut wanted = vec![0; case.element()];
     while tally.wait(|| true) {
         let plan = reader.plan(&Selection::ALL).map_err(BenchError::during("planning"))?;

@@ -1,4 +1,4 @@
-//! What commands say: to people in aligned columns, to programs as JSON, one object a line.
+//! Output of commands: to people in aligned columns, to programs as JSON, one object a line.
 
 use holdfast_base::failure::{Failure, Kind, Result, reason};
 use holdfast_client::Notices;

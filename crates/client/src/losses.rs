@@ -1,4 +1,4 @@
-//! What was lost, in words: whether it still goes on, and what this run and the ring ever lost. Pure functions of what a
+//! Losses in words: of this run and of the ring, and whether they go on. Pure functions of what a
 //! recorder says.
 
 use crate::times;

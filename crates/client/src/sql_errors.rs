@@ -1,4 +1,4 @@
-//! What the engine says against a question, in the words of the commands: what is wrong, where it stands, what to write instead.
+//! Errors of the SQL engine in the words of the commands: the fault, its place, the remedy.
 //! The engine tells of types and rules of its own; people know addresses, times and bytes.
 
 use crate::session::ring_failure;

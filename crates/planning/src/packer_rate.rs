@@ -1,4 +1,4 @@
-//! How fast the packer is on this machine: elements of 20 bytes, cells of their attributes, and bytes of large ones. Measured for a profile, on one
+//! Rate of the packer on this machine: elements of 20 bytes, cells of their attributes, and bytes of large ones. Measured for a profile, on one
 //! core, as the capture thread has it: slots are filled in memory, sealed, and thrown away.
 
 use holdfast_attributes::Schema;

@@ -22,7 +22,7 @@ use futures::stream::iter;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Asks; what comes is right as far as it comes. What a list lacks, [`Engine::trouble`] tells at its end.
+/// Asks; what comes is right as far as it comes. What a list lacks, [`Engine::diagnostics`] tells at its end.
 pub async fn answer(engine: &Engine, sql: &str) -> Result<SendableRecordBatchStream> {
     let frame = ask(&engine.context, sql).await?;
     let (state, plan) = frame.into_parts();

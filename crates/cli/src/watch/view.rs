@@ -1,4 +1,4 @@
-//! What the watch draws, from what was seen: a pure function of the scene and the size of the terminal.
+//! View that the watch draws: a pure function of the scene and the size of the terminal.
 
 use super::{Scene, picture};
 use holdfast_base::ByteSize;

@@ -1,4 +1,4 @@
-//! What commands say of a ring is true, and the same with a recorder and without (promises 2, 4 and 8).
+//! Answers of commands about a ring are true, and the same with a recorder and without (promises 2, 4 and 8).
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common;

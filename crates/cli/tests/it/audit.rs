@@ -1,4 +1,4 @@
-//! Who did what with data is on record: with a recorder and without, and still there when it has ended or was killed
+//! The audit log records who did what with data: with a recorder and without, and still there when it has ended or was killed
 //! (promise 4 holds for what was acknowledged, and its record with it).
 #![allow(missing_docs, clippy::unwrap_used)]
 

@@ -71,7 +71,7 @@ fn conditions_that_cannot_be_asked_are_refused() {
     for (line, code, said) in [
         ("--where nosuch_=_1 --reason x", 2, "nosuch"),
         ("--where size_>_>_1 --reason x", 2, "\n         ^"),
-        ("--where count(*)_>_1 --reason x", 2, "a condition is about one"),
+        ("--where count(*)_>_1 --reason x", 2, "it has an aggregate or a window function"),
         ("--where time_>_now() --reason x", 2, "--last"),
         ("--where size_=_999999 --reason x", 3, "nothing of that is on the ring"),
         ("--where size_>_0 --when size_>_1 --within 1s --reason x", 2, "it has no aggregate"),

@@ -1,4 +1,4 @@
-//! What `--help` says, word for word: a change of the command line shows in review. To take over a change on purpose:
+//! Help texts, word for word: a change of the command line shows in review. To take over a change on purpose:
 //! `HOLDFAST_BLESS=1 cargo test -p holdfast-cli --test it help`.
 #![allow(missing_docs, clippy::unwrap_used)]
 

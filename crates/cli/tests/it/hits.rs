@@ -1,4 +1,4 @@
-//! What a question finds, as files: the elements themselves, as `read` exports them, and no others (promise 5); what is no
+//! Query hits as files: the elements themselves, as `read` exports them, and no others (promise 5); what is no
 //! list of elements is refused (promise 8).
 #![allow(missing_docs, clippy::unwrap_used)]
 

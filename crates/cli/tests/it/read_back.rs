@@ -1,4 +1,4 @@
-//! What was recorded comes back byte for byte, in every form, and damage is an error that names the place (promise 5);
+//! Recorded data comes back byte for byte, in every form, and damage is an error that names the place (promise 5);
 //! the forms are looked at by other people's programs where those are installed.
 #![allow(missing_docs, clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! What people read of a question: what is wrong with it, where it stands and what to write instead (promise 8); plans, line by
+//! Messages about a question: the fault, its place and the remedy (promise 8); plans, line by
 //! line; and what a session takes from a pipe.
 #![allow(missing_docs, clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Which part of a device a ring is to use: as it is typed, and in bytes.
+//! Region of a device that a ring uses, as typed and in bytes.
 
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{BLOCK, ByteSize};

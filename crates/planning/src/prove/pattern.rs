@@ -1,4 +1,4 @@
-//! What a proof sends: bytes that follow from a seed and the element's ordinal alone, so that every element can be checked
+//! Pattern of the bytes that a proof sends: bytes that follow from a seed and the element's ordinal alone, so that every element can be checked
 //! by itself, wherever and whenever it is read. No word of it comes twice: what stands at another place, or in another
 //! element, is seen as well as a flipped bit. Pure.
 

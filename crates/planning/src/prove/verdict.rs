@@ -1,4 +1,4 @@
-//! What follows from what was measured: whether the ring kept what it promised, and if not, which promise was broken and
+//! Verdict of a proof: whether the ring kept what it promised, and if not, which promise was broken and
 //! whether the device was another than was measured. Pure.
 
 use super::stages::{Promised, StageKind};

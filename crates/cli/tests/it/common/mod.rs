@@ -1,4 +1,4 @@
-//! What all tests of the real programs need: where they are, a folder that takes direct I/O, a recorder that ends with
+//! Helpers for tests of the real programs: their paths, a folder that takes direct I/O, a recorder that ends with
 //! its test, and JSON that is compared with the documentation.
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used)]
 
