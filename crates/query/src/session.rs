@@ -59,6 +59,18 @@ pub struct Limits {
     pub threads: NonZeroUsize,
 }
 
+impl Default for Limits {
+    /// 256 MiB of memory, 4 GiB of disk, all processors.
+    fn default() -> Self {
+        Self {
+            memory: ByteSize::mib(256),
+            spill: None,
+            spill_bytes: ByteSize::mib(4096),
+            threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+        }
+    }
+}
+
 /// The name that stands before every table, if one wants to say it.
 pub(crate) const CATALOG: &str = "holdfast";
 /// Where all tables are, and where the streams are.

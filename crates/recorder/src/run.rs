@@ -40,8 +40,10 @@ pub fn main() -> ExitCode {
     match args::parse(std::env::args_os().skip(1)) {
         Ok(Invocation::Help) => said(args::HELP),
         Ok(Invocation::Version) => said(concat!("holdfast-recorder ", env!("CARGO_PKG_VERSION"), "\n")),
-        Ok(Invocation::Record(settings)) => record(&settings)
-            .unwrap_or_else(|error| refuse(&error.to_string(), error.exit_code(), settings.json)),
+        Ok(Invocation::Record(settings)) => match record(&settings) {
+            Ok(summary) => end(&summary, settings.json),
+            Err(error) => refuse(&error.to_string(), error.exit_code(), settings.json),
+        },
         Err(wrong) => refuse(&wrong.to_string(), 2, asks_for_json()),
     }
 }
@@ -87,8 +89,16 @@ fn fails_alone(name: &str) -> bool {
 /// How far ahead of other programs the recorder's threads go for a processor, where that is allowed; its jobs go beside them.
 pub(crate) const AHEAD: i32 = 10;
 
-/// Records until the sources end or a signal comes.
-fn record(settings: &Settings) -> Result<ExitCode, StartError> {
+/// Prints the summary; the exit code.
+fn end(summary: &Summary, json: bool) -> ExitCode {
+    let text = if json { summary.json() } else { summary.text() };
+    let told = tell(&text);
+    if told && summary.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Records until the sources end or a signal comes. The calling thread is the capture thread: it gets a priority of its own, and
+/// signals that end programs end the recording.
+pub fn record(settings: &Settings) -> Result<Summary, StartError> {
     let thread = |what| move |cause| StartError::Thread { what, cause };
     let stop = StopFlag::new().map_err(thread("the signals"))?;
     let begun = Instant::now();
@@ -160,13 +170,11 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
     waker.wake();
     let report = finish(control, &ended);
     let summary = summarize(settings, &capture, &kept, begun.elapsed(), report, &ended);
-    let text = if settings.json { summary.json() } else { summary.text() };
-    let told = tell(&text);
     if matches!(ended, RunEnd::Stuck { .. }) {
         // Its lane waits for the device; nothing else does.
         std::mem::forget(capture);
     }
-    Ok(if told && summary.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(summary)
 }
 
 /// All that needs a privilege is open, and nothing has been read from outside. The threads that are started from here on

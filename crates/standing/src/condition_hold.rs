@@ -9,8 +9,8 @@ use crate::fit::Fit;
 use crate::follow::{Extensions, Follow};
 use crate::observer::{Event, Observer};
 use crate::options::Options;
+use holdfast_base::HoldId;
 use holdfast_base::failure::{Failure, Result};
-use holdfast_base::{ByteSize, HoldId};
 use holdfast_client::Notices;
 use holdfast_client::json::HoldProgress;
 use holdfast_client::orders;
@@ -20,7 +20,6 @@ use holdfast_format::ConditionHold;
 use holdfast_query::Limits;
 use holdfast_query::condition_search::{Roll, Sample, Search};
 use holdfast_ring::{HoldRequest, HoldStatus, Order, Outcome};
-use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
@@ -34,7 +33,8 @@ pub fn hold(path: &Path, asked: Options, notices: &Notices, observer: &mut dyn O
     let span = (asked.selection.range.from, asked.selection.range.to);
     let roll = roll(&condition_hold);
     let streams = asked.selection.streams.clone();
-    let mut evaluator = Evaluator::new(path.to_owned(), limits(), wanted, roll, streams, span, Vec::new());
+    let mut evaluator =
+        Evaluator::new(path.to_owned(), Limits::default(), wanted, roll, streams, span, Vec::new());
     let mut turn = evaluator.turn(session::now())?;
     turn.trouble.take().map_or(Ok(()), Err)?;
     if turn.sequences.is_empty() && !condition_hold.standing {
@@ -135,7 +135,7 @@ pub(crate) fn resumed(path: &Path, id: HoldId) -> Result<ControlFlow<Failure, (C
     let is_over = !condition_hold.standing && condition_hold.watermarks.iter().all(|(_, next)| *next == OVER);
     let mut evaluator = Evaluator::new(
         path.to_owned(),
-        limits(),
+        Limits::default(),
         wanted(&condition_hold),
         roll(&condition_hold),
         streams,
@@ -179,15 +179,5 @@ pub(crate) fn roll(condition_hold: &ConditionHold) -> Roll {
     Roll {
         before: Duration::from_nanos(condition_hold.before),
         after: Duration::from_nanos(condition_hold.after),
-    }
-}
-
-/// What looking may take of the machine.
-pub(crate) fn limits() -> Limits {
-    Limits {
-        memory: ByteSize::mib(256),
-        spill: None,
-        spill_bytes: ByteSize::mib(4096),
-        threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
     }
 }

@@ -18,5 +18,5 @@ mod tolerant_search;
 
 pub use acts_file::{ActsFile, AddedActs};
 pub use condition_hold::{hold, resume};
-pub use observer::{Event, Observer};
+pub use observer::{Event, Observer, Unobserved};
 pub use options::{Options, Quota, quota, sample};

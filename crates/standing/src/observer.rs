@@ -43,3 +43,21 @@ pub trait Observer {
     /// The flag that asks for an end. It is asked for once, when the hold has been given.
     fn interruption(&mut self) -> Result<Arc<AtomicBool>>;
 }
+
+/// Observer without interest in events, which never asks for an end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn event(&mut self, _: &Event<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn interruption(&mut self) -> Result<Arc<AtomicBool>> {
+        Ok(Arc::default())
+    }
+}

@@ -1,6 +1,7 @@
 //! Options of a condition hold.
 
 use holdfast_base::{Timestamp, UnitError};
+use holdfast_client::attribution::current_user;
 use holdfast_client::times;
 use holdfast_query::condition_search::Sample;
 use holdfast_reader::Selection;
@@ -33,6 +34,27 @@ pub struct Options {
     pub owner: String,
     /// Time at which the hold ends by itself.
     pub until: Timestamp,
+}
+
+impl Options {
+    /// Options of a hold of all elements that match an SQL condition, in all streams that have its columns, for ever. A reason
+    /// must be given.
+    pub fn matching(condition: &str, reason: &str) -> Self {
+        Self {
+            condition: Some(condition.to_owned()),
+            before: None,
+            after: None,
+            when: None,
+            sample: None,
+            standing: false,
+            quota: None,
+            distil: false,
+            selection: Selection::ALL,
+            reason: reason.to_owned(),
+            owner: current_user(),
+            until: Timestamp::MAX,
+        }
+    }
 }
 
 /// Quota of slots that a hold may come to keep.

@@ -1,7 +1,6 @@
 //! Distiller of a hold: a pass over its due slots, together with other holds that keep the same slots.
 
 use super::AGAIN;
-use crate::condition_hold::limits;
 use crate::retention_set::{self, Kept};
 use crate::{distil_groups, tolerant_search};
 use holdfast_base::failure::{Failure, Result};
@@ -11,6 +10,7 @@ use holdfast_client::json::DistilledSlots;
 use holdfast_client::orders;
 use holdfast_client::session::{self, ring_failure};
 use holdfast_client::sql::Sql;
+use holdfast_query::Limits;
 use holdfast_query::stream::SkippedData;
 use holdfast_ring::{DistilRequest, HoldStatus, Order, Original, Outcome, Refusal, SlotStatus, StreamStatus};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -164,7 +164,7 @@ impl Distiller {
     /// Sets the engine up anew where streams or their attributes have changed.
     fn learn(&mut self, streams: Vec<StreamStatus>) -> Result<()> {
         if self.engine.as_ref().is_none_or(|(_, known)| !tolerant_search::is_the_same(known, &streams)) {
-            self.engine = Some((tolerant_search::engine(&self.path, &limits())?, streams));
+            self.engine = Some((tolerant_search::engine(&self.path, &Limits::default())?, streams));
         }
         Ok(())
     }

@@ -1,0 +1,4 @@
+//! Tests of `standing` through its public interface; one module a subject.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod libraries;
