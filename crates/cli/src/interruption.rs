@@ -1,17 +1,39 @@
 //! Interruption of a command by a signal.
 
 use holdfast_base::failure::{Failure, Result};
+use holdfast_base::{Interrupt, Interrupts};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
+use std::time::Instant;
 
-/// A flag that the first signal sets which asks for an end; a second signal ends the process at once.
+/// Exit code of a second signal, as shells have it for SIGINT.
+const AT_ONCE: i32 = 130;
+
+/// A flag that the first of SIGHUP, SIGINT and SIGTERM sets; a second one ends the process at once.
 pub(crate) fn interruption() -> Result<Arc<AtomicBool>> {
+    interruption_by(&[SIGHUP, SIGINT, SIGTERM])
+}
+
+/// The same for these signals.
+pub(crate) fn interruption_by(signals: &[i32]) -> Result<Arc<AtomicBool>> {
+    let failed = |error| Failure::failed(format_args!("cannot wait for signals: {error}"));
     let end = Arc::new(AtomicBool::new(false));
-    for signal in [SIGHUP, SIGINT, SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&end))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&end)))
-            .map_err(|error| Failure::failed(format_args!("cannot wait for signals: {error}")))?;
-    }
+    let mut signals = Signals::new(signals).map_err(failed)?;
+    let ends = Arc::clone(&end);
+    let handle = move || {
+        let mut interrupts = Interrupts::default();
+        for _ in signals.forever() {
+            match interrupts.count(Instant::now()) {
+                Interrupt::First => ends.store(true, Ordering::Relaxed),
+                Interrupt::Repeated => {}
+                Interrupt::Second => low_level::exit(AT_ONCE),
+            }
+        }
+    };
+    Builder::new().name("signals".to_owned()).spawn(handle).map_err(failed)?;
     Ok(end)
 }

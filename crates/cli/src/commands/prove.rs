@@ -1,6 +1,7 @@
 //! `holdfast prove`: drive a ring at its guarantee, see whether it keeps it, and write that down.
 
 use crate::args::RingArg;
+use crate::interruption::interruption_by;
 use crate::out::{Out, notices};
 use crate::progress;
 use holdfast_base::Rate;
@@ -11,8 +12,6 @@ use indicatif::ProgressBar;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The longest proof, in minutes: a week.
@@ -70,13 +69,8 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let path = args.ring.path()?;
     let files = Files::new(args.output.as_deref(), &path, args.force)?;
     let subject = Subject::open(&path, args.destroy, args.rate)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // The first one ends the proof in order, a second one at once.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-            .map_err(|error| Failure::failed(format_args!("cannot catch signals: {}", reason(&error))))?;
-    }
+    // A proof outlives its terminal.
+    let stop = interruption_by(&[SIGINT, SIGTERM])?;
     let superblock = if subject.has_data { empty(&path)? } else { subject.superblock.clone() };
     let bar = progress::share();
     let run = ProofRun {

@@ -243,10 +243,8 @@ fn told_to_end_while_the_device_is_silent_it_gives_up_too() {
 
 #[test]
 fn a_second_signal_ends_it_at_once_while_the_device_is_silent() {
-    let Some((place, device, recorder, feed)) = silenced("1h") else { return };
-    // Two kinds, for two of one kind may arrive as one.
-    recorder.signal(Signal::INT);
-    recorder.signal(Signal::TERM);
+    let Some((place, device, mut recorder, feed)) = silenced("1h") else { return };
+    recorder.signal_until_it_ends();
     let ended = recorder.end();
     assert_eq!(ended.status.code(), Some(130), "{}", ended.err);
     device.thaw();

@@ -212,6 +212,14 @@ impl Recorder {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
     }
 
+    /// Signals again and again, until a signal counts as the second one and the process ends.
+    pub(crate) fn signal_until_it_ends(&mut self) {
+        while self.child.try_wait().unwrap().is_none() {
+            self.signal(rustix::process::Signal::TERM);
+            std::thread::yield_now();
+        }
+    }
+
     pub(crate) fn connect(&self) -> Connection {
         Connection::connect(&self.socket).unwrap()
     }

@@ -63,6 +63,29 @@ fn a_signal_ends_it_well_and_everything_taken_is_kept() {
     }
 }
 
+// Promise 6: `timeout` and supervisors signal the process and its group, and some send two kinds.
+#[test]
+fn signals_right_after_the_first_are_one_and_the_run_ends_cleanly() {
+    for second in [Signal::TERM, Signal::INT] {
+        let place = TestFolder::new();
+        let options = with(&["--source", "stdin", "--name", "s", "--frame", "lines"]);
+        let mut recorder = place.start(&options);
+        let mut stdin = recorder.stdin().unwrap();
+        stdin.write_all(b"first\nsecond\nthird\n").unwrap();
+        recorder.await_packed(3);
+        recorder.signal(Signal::TERM);
+        recorder.signal(second);
+        let ended = recorder.end();
+        drop(stdin);
+        assert_eq!(ended.status.code(), Some(0), "{}", ended.err);
+        let next = place.record(&options, b"fourth\n");
+        assert!(next.err.contains("of data is there; opened"), "{}", next.err);
+        let contents = place.contents();
+        assert_eq!(contents.payloads(), [&b"first"[..], b"second", b"third", b"fourth"]);
+        assert!(contents.gaps.is_empty(), "{}", contents.brief());
+    }
+}
+
 #[test]
 fn several_sources_fill_one_ring_and_one_that_fails_does_not_stop_the_other() {
     let place = TestFolder::new();

@@ -190,8 +190,6 @@ fn a_second_signal_ends_it_at_once() {
     let blocked = std::iter::repeat_with(|| full.write(&[b' '; 4096])).find_map(Result::err).unwrap();
     assert_eq!(blocked.kind(), ErrorKind::WouldBlock);
     drop(full);
-    // Two kinds, for two of one kind may arrive as one.
-    recorder.signal(rustix::process::Signal::INT);
-    recorder.signal(rustix::process::Signal::TERM);
+    recorder.signal_until_it_ends();
     assert_eq!(recorder.child.wait().unwrap().code(), Some(130));
 }
