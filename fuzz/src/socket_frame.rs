@@ -249,6 +249,7 @@ fn replies() -> Vec<Reply> {
         Reply::Pinned { granted: 1 },
         Reply::Expired,
         Reply::Pending,
+        Reply::Ending,
         Reply::Error { text: "no".to_owned() },
     ]
 }

@@ -203,14 +203,14 @@ impl Connection {
         if let Some(at) = self.early.iter().position(|(theirs, _)| *theirs == id)
             && let Some((_, reply)) = self.early.remove(at)
         {
-            return checked(reply, name);
+            return self.checked(reply, name);
         }
         loop {
             let (theirs, reply) = self.frame(name)?;
             // An error without an id concerns the connection as a whole.
             let whole = theirs == 0 && matches!(reply, Reply::Error { .. });
             if theirs == id || whole {
-                return checked(reply, name);
+                return self.checked(reply, name);
             }
             self.early.push_back((theirs, reply));
         }
@@ -254,6 +254,15 @@ impl Connection {
             Ok(count) => Ok(count > 0),
             Err(Errno::INTR) => Ok(false),
             Err(cause) => Err(self.failed(cause, "a read", ANSWER_TIME)),
+        }
+    }
+
+    /// A reply, unless it says that there is none.
+    fn checked(&self, reply: Reply, request: &'static str) -> Result<Reply, ProtocolError> {
+        match reply {
+            Reply::Error { text } => Err(ProtocolError::Refused { request, text }),
+            Reply::Ending => Err(ProtocolError::Ending { path: self.path.clone(), during: request }),
+            reply => Ok(reply),
         }
     }
 
@@ -361,7 +370,7 @@ impl Connection {
             }
             match self.frame(ORDER)? {
                 // An error without an id concerns the connection as a whole.
-                (0, reply) => drop(checked(reply, ORDER)?),
+                (0, reply) => drop(self.checked(reply, ORDER)?),
                 other => self.early.push_back(other),
             }
         }
@@ -529,13 +538,6 @@ impl Connection {
             Reply::Pending | Reply::Expired => Ok(None),
             other => Err(unexpected(&request, &other)),
         }
-    }
-}
-
-fn checked(reply: Reply, request: &'static str) -> Result<Reply, ProtocolError> {
-    match reply {
-        Reply::Error { text } => Err(ProtocolError::Refused { request, text }),
-        reply => Ok(reply),
     }
 }
 

@@ -75,6 +75,14 @@ pub enum ProtocolError {
         /// The request.
         during: &'static str,
     },
+    /// The recorder ends, and takes no more reads and orders.
+    #[error("cannot complete the request `{during}` at {}: the recorder is ending; retry once it has ended, the ring is read without it then", path.display())]
+    Ending {
+        /// Path of the socket.
+        path: PathBuf,
+        /// Name of the request.
+        during: &'static str,
+    },
     /// The recorder did not answer in time.
     #[error("cannot complete the request `{during}` at {}: no answer within {seconds} s; its device may be stalled, retry later", path.display())]
     Timeout {

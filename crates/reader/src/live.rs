@@ -277,6 +277,10 @@ impl Live {
                 self.done.push_back((ticket.tag, ReadOutcome::Unreadable(text)));
                 ticket.buffer.into_iter().for_each(|buffer| self.give(buffer));
             }
+            (Reply::Ending, _) => {
+                let path = self.connection.path().to_owned();
+                return Err(ProtocolError::Ending { path, during: "read" }.into());
+            }
             (other, _) => {
                 return Err(ProtocolError::Unexpected { request: "read", reply: other.name() }.into());
             }

@@ -267,6 +267,9 @@ fn capture_loop<D: Disk>(
     let mut patience = Patience::new(settings.patience);
     loop {
         let now = clock.now();
+        if stop.is_stopped() {
+            capture.drain();
+        }
         while let Some((id, ask)) = server.ask() {
             if let Some(answer) = capture.ask(id, ask, now) {
                 server.answer(Some(id), answer);

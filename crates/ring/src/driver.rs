@@ -1,12 +1,13 @@
 //! Driver of a ring: carries the ring's actions out on a disk, in the order of the schedule. It moves buffers
 //! and keeps tags, and decides nothing. Waiting requests are in `request_queue`, a lane that grows in
-//! `growth`, slot buffers in `buffers`.
+//! `growth`, slot buffers in `buffers`, the end of a run in `drain`.
 //!
 //! Used by the recorder (over a lane with a thread of its own), by commands on a ring that nobody records to, and by the
 //! simulator (over a faulty disk in virtual time).
 
 mod buffers;
 mod counts;
+mod drain;
 mod growth;
 mod request_queue;
 
@@ -25,6 +26,7 @@ use crate::schedule::{Class, Schedule};
 use crate::state::Ring;
 use crate::table::State;
 use crate::{Order, OrderTag, Outcome, Recovered};
+use drain::is_client_read;
 use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{CommitWriter, Counters, Cursor, Key, Superblock, restamp};
 use holdfast_media::{Buffer, Completion, Disk, DiskError, Fault, Op, Peek, PoolError, Request};
@@ -454,7 +456,7 @@ impl<D: Disk> Driver<D> {
         if let Err(error) = &result {
             self.counts.errors += 1;
             self.last_error = Some(error.to_string());
-        } else if tag & KIND != READ {
+        } else if !is_client_read(tag) {
             self.counts.answers += 1;
         }
         let fault = result.as_ref().map_err(|e| e.fault).copied();
@@ -521,7 +523,7 @@ impl<D: Disk> Driver<D> {
 
     /// What a read takes is counted from here: before, it waited for its turn, which says nothing of the device.
     fn read_begins(&mut self, tag: u64, now: Timestamp) {
-        if tag & KIND == READ
+        if is_client_read(tag)
             && let Some(read) = self.reads.iter_mut().find(|read| read.id == tag & !KIND)
         {
             read.since = now;

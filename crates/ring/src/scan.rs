@@ -88,7 +88,7 @@ impl<D: Disk> Driver<D> {
     pub(crate) fn look_on(&mut self, now: Timestamp) {
         let nothing = self.ring.unscanned == 0 && self.scan.suspects.is_empty();
         let too_early = self.ring.is_starting() && !self.ring.start_waits_for_doubts();
-        if too_early || now < self.scan.after || (nothing && self.scan.is_idle()) {
+        if too_early || self.needs_no_check() || now < self.scan.after || (nothing && self.scan.is_idle()) {
             return;
         }
         let ring = &self.ring;
@@ -103,7 +103,7 @@ impl<D: Disk> Driver<D> {
 
     /// As many reads as there may be.
     fn look_at_more(&mut self, now: Timestamp) {
-        let most = if now < self.scan.after {
+        let most = if now < self.scan.after || self.needs_no_check() {
             0
         } else if self.writes_nothing() {
             SCAN_READS

@@ -120,6 +120,11 @@ impl Inlet {
         self.end.waiting()
     }
 
+    /// Says whether the source has ended: all it will ever send is here, though it may not be taken yet.
+    pub fn has_ended(&self) -> bool {
+        self.end.is_gone()
+    }
+
     /// True once the source has ended and all it sent was taken. To be asked behind the last [`Inlet::take`] and
     /// before waiting: the end wakes once.
     pub fn is_finished(&self) -> bool {

@@ -52,6 +52,8 @@ pub mod kind {
     pub const PENDING: u16 = 193;
     /// Error.
     pub const ERROR: u16 = 194;
+    /// The recorder is ending.
+    pub const ENDING: u16 = 195;
 }
 
 /// The head of a frame.

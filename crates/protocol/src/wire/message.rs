@@ -250,6 +250,8 @@ pub enum Reply {
     /// To [`Request::Read`]: the sequence cannot be read yet: ask again later. To [`Request::OpenIndex`]: the slot
     /// is sealed: read it. To [`Request::OpenOutline`]: nothing is told of it.
     Pending,
+    /// The recorder is ending: it takes no more reads and orders.
+    Ending,
     /// To anything.
     Error {
         /// What, where, what to do.
@@ -342,6 +344,7 @@ impl Reply {
             Self::Pinned { .. } => "pinned",
             Self::Expired => "expired",
             Self::Pending => "pending",
+            Self::Ending => "ending",
             Self::Error { .. } => "error",
         }
     }

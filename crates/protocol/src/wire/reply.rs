@@ -70,7 +70,7 @@ impl Reply {
             Self::Pinned { granted } => {
                 put.u32(*granted);
             }
-            Self::Expired | Self::Pending => {}
+            Self::Expired | Self::Pending | Self::Ending => {}
         }
     }
 
@@ -125,6 +125,7 @@ impl Reply {
             _ => match head.kind {
                 kind::EXPIRED => Self::Expired,
                 kind::PENDING => Self::Pending,
+                kind::ENDING => Self::Ending,
                 kind::ERROR => Self::Error { text: get.named("text").string()? },
                 other => return Err(WireError::Kind(other)),
             },
@@ -150,6 +151,7 @@ impl Reply {
             Self::Pinned { .. } => kind::PIN,
             Self::Expired => return kind::EXPIRED,
             Self::Pending => return kind::PENDING,
+            Self::Ending => return kind::ENDING,
             Self::Error { .. } => return kind::ERROR,
         };
         request + kind::REPLY

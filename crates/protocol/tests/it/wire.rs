@@ -352,6 +352,7 @@ fn reply() -> impl Strategy<Value = Reply> {
         any::<u32>().prop_map(|granted| Reply::Pinned { granted }),
         Just(Reply::Expired),
         Just(Reply::Pending),
+        Just(Reply::Ending),
         text().prop_map(|text| Reply::Error { text }),
     ]
 }

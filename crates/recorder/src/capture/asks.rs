@@ -134,6 +134,8 @@ pub enum Answer {
     Outline(Option<OpenOutline>, Vec<u64>),
     /// How many of them do, and memory that is not needed any more.
     Pinned(u32, Vec<Sequence>),
+    /// The order, or the step of a job, is refused: the run ends.
+    Ending,
 }
 
 /// Why something was not read.
@@ -145,6 +147,8 @@ pub enum NotRead {
     Pending,
     /// The disk failed.
     Failed(DiskError),
+    /// The run is ending.
+    Ending,
 }
 
 /// An order that waits for what arrived before it.
@@ -210,6 +214,13 @@ impl<D: Disk> Capture<D> {
                 out.extend_from_slice(&rest[..rest.len().min(out.capacity())]);
                 Some(Answer::Preamble(found.map(|bytes| bytes.len() as u32), out))
             }
+            Ask::Order(_) if self.ending => Some(Answer::Ending),
+            Ask::JobStep(_) if self.ending => {
+                // Its buffers go with it: the job is at its end.
+                self.job_refused = true;
+                None
+            }
+            Ask::Read(.., buffer, _) if self.ending => Some(Answer::Read(buffer, 0, Err(NotRead::Ending))),
             Ask::Order(order) => {
                 self.orders.push_back(WaitingOrder::new(id, order, now));
                 self.give_orders(now);
@@ -257,12 +268,16 @@ impl<D: Disk> Capture<D> {
         }
         if let Some(done) = self.driver.read_done() {
             let result = match done.result {
+                None if self.ending => Err(NotRead::Ending),
                 None => Err(NotRead::Expired),
                 Some(Err(error)) => Err(NotRead::Failed(error)),
                 Some(Ok(())) => Ok(()),
             };
             let (id, len) = (done.id & READ_ID, (done.id >> READ_ID_BITS) as u32 * BLOCK as u32);
             return Some((Some(id), Answer::Read(done.buffer, len, result)));
+        }
+        if std::mem::take(&mut self.job_refused) {
+            return Some((None, Answer::Ending));
         }
         // There is one job at a time: its steps need no number.
         self.driver.step_reply().map(|reply| (None, Answer::JobStep(reply)))

@@ -25,6 +25,14 @@ impl<D: Disk> Capture<D> {
         self.phase
     }
 
+    /// From here on the run ends: what is left is written before all else. Reads, orders and jobs of clients are refused, so
+    /// that none of them delays the end.
+    pub fn drain(&mut self) {
+        if !std::mem::replace(&mut self.ending, true) {
+            self.driver.drain();
+        }
+    }
+
     /// Goes on towards the end once every source has ended. They end by themselves, or because they were told to.
     pub(super) fn advance_end(&mut self, now: Timestamp) -> bool {
         let before = self.phase;

@@ -50,6 +50,10 @@ pub struct Capture<D: Disk> {
     pressure: Arc<Pressure>,
     opening: Opening,
     phase: Phase,
+    /// The run ends: clients get neither reads nor orders.
+    ending: bool,
+    /// A job's step that was refused.
+    job_refused: bool,
     /// Orders that wait for what arrived before them.
     orders: VecDeque<WaitingOrder>,
     flush: Duration,
@@ -114,6 +118,8 @@ impl<D: Disk> Capture<D> {
             pressure,
             opening,
             phase: Phase::Recording,
+            ending: false,
+            job_refused: false,
             orders: VecDeque::with_capacity(16),
             flush,
             cut: now,
@@ -159,6 +165,9 @@ impl<D: Disk> Capture<D> {
     pub fn step(&mut self, now: Timestamp, wait: Duration) -> Step {
         self.copied = 0;
         self.look(now);
+        if !self.ending && self.feeds.iter().all(|feed| feed.inlet.has_ended()) {
+            self.drain();
+        }
         self.poll(now, wait);
         self.cut_old(now);
         self.tell_holes(now);

@@ -234,6 +234,7 @@ impl Clients {
             Answer::Acts(more, dropped, acts) => Reply::Acts { more, dropped, acts },
             Answer::Preamble(Some(total), bytes) => Reply::Preamble { total, bytes },
             Answer::Preamble(None, _) => Reply::Expired,
+            Answer::Ending => Reply::Ending,
             Answer::Outcome(outcome) => {
                 figures.forget(matches!(outcome, Outcome::Grown { .. }));
                 Reply::Outcome(outcome)
@@ -356,6 +357,7 @@ fn not_read(why: NotRead) -> Reply {
         NotRead::Expired => Reply::Expired,
         NotRead::Pending => Reply::Pending,
         NotRead::Failed(error) => Reply::Error { text: error.to_string() },
+        NotRead::Ending => Reply::Ending,
     }
 }
 

@@ -30,7 +30,8 @@ pub(super) struct JobEnd {
 #[derive(Debug)]
 struct Job {
     name: &'static str,
-    answers: SyncSender<StepReply>,
+    /// `None` once it has been aborted.
+    answers: Option<SyncSender<StepReply>>,
     thread: JoinHandle<()>,
     client: ClientId,
     request: u64,
@@ -98,7 +99,7 @@ impl Jobs {
         });
         match thread {
             Ok(thread) => {
-                self.job = Some(Job { name, answers, thread, client, request, enough });
+                self.job = Some(Job { name, answers: Some(answers), thread, client, request, enough });
                 true
             }
             Err(_) => false,
@@ -107,8 +108,15 @@ impl Jobs {
 
     /// The capture thread's answer to a step.
     pub(super) fn reply(&mut self, reply: StepReply) {
-        if let Some(job) = &self.job {
-            let _ = job.answers.try_send(reply);
+        if let Some(answers) = self.job.as_ref().and_then(|job| job.answers.as_ref()) {
+            let _ = answers.try_send(reply);
+        }
+    }
+
+    /// Gives the job no more answers: it says to its client that the recorder ended.
+    pub(super) fn abort(&mut self) {
+        if let Some(job) = &mut self.job {
+            job.answers = None;
         }
     }
 

@@ -270,6 +270,7 @@ impl ControlThread {
                         answer => self.clients.answer(id, answer, &mut self.tickets, &mut self.figures, now),
                     }
                 }
+                Ok((None, Answer::Ending)) => self.jobs.abort(),
                 Ok((None, _)) => {}
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
             }

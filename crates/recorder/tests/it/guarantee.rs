@@ -5,17 +5,17 @@
 
 use crate::slow_drive;
 
-use holdfast_base::{Clock, ManualClock, Ordinal, Rate, RingId, Timestamp};
+use holdfast_base::{Clock, ManualClock, Ordinal, Rate, RingId, SlotNo, Timestamp};
 use holdfast_format::{Geometry, Key, Measured, StreamKind};
 use holdfast_ingest::{Marks, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
 use holdfast_media::drive::Payload;
 use holdfast_media::{
     Buffer, Completion, Disk, DiskInfo, DriveModel, EmulatedDisk, Image, MemoryDisk, Op, Request, Seed, Stall,
 };
-use holdfast_recorder::capture::{Answer, Capture, Stream};
+use holdfast_recorder::capture::{Answer, Ask, Capture, NotRead, ReadOrigin, Stream};
 use holdfast_ring::{
-    Config, Declared, Driver, Guarantee, Load, NewRing, NewStream, Range, Shape, admit, create, figures,
-    is_slot_write, least_slots, load, recover,
+    Class, Config, Declared, Driver, Guarantee, Load, NewRing, NewStream, Range, Shape, admit, create,
+    figures, is_slot_write, least_slots, load, recover,
 };
 use slow_drive::{QUANTUM, SLOT, ask, drive, measured};
 use std::sync::Arc;
@@ -186,6 +186,56 @@ impl Rig {
         self.sent += 1;
         self.next = self.next + self.pace;
         self.capture.step(self.clock.now(), Duration::ZERO);
+    }
+}
+
+impl Rig {
+    /// Ends the source, and goes on until the run has ended, with readers that ask again whatever they are told. The time
+    /// that it took, and the reads that were refused.
+    fn end(self) -> (Duration, u64) {
+        let Self { mut capture, mut producer, clock, granted, mut readers, .. } = self;
+        producer.finish().unwrap();
+        drop(producer);
+        let (began, mut refused) = (clock.now(), 0);
+        let sequence = capture.driver().ring().slot_looks(SlotNo(0), 1).next().unwrap().sequence;
+        let reader = ReadOrigin { class: Class::Export, client: 1 };
+        loop {
+            let now = clock.now();
+            assert!(now.since(began) <= granted.durable_after, "{:?}", granted.durable_after);
+            let mut told = Vec::new();
+            for buffer in readers.drain(..) {
+                let ask = Ask::Read(sequence, 0, QUANTUM as u32, buffer, reader);
+                told.extend(capture.ask(1, ask, now));
+            }
+            let done = capture.step(now, Duration::from_millis(10)).done;
+            told.extend(std::iter::from_fn(|| capture.answer().map(|(_, answer)| answer)));
+            for answer in told {
+                let Answer::Read(buffer, _, result) = answer else { panic!("{answer:?}") };
+                refused += u64::from(result == Err(NotRead::Ending));
+                readers.push(buffer);
+            }
+            if done {
+                return (now.since(began), refused);
+            }
+            if clock.now() == now {
+                clock.set(now + Duration::from_millis(1));
+            }
+        }
+    }
+}
+
+/// Promises 1 and 6: the end comes as soon as is published, wherever the open slot is, though readers never stop.
+#[test]
+fn a_run_ends_as_soon_as_is_published_while_readers_go_on() {
+    let elements = SLOT.0 / ELEMENT as u64;
+    for third in 0..7 {
+        let mut rig = Rig::start(6);
+        while rig.sent < 6 * elements + third * elements / 3 {
+            rig.go();
+        }
+        let granted = rig.granted.durable_after;
+        let (took, refused) = rig.end();
+        assert!(took <= granted && refused > 6, "{took:?} of {granted:?}, {refused} reads refused");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Requests that wait for the lane: full slots, the commit, superblocks, reads. The schedule chooses the next
 //! one; this module starts it.
 
+use super::drain::is_client_read;
 use super::{COMMIT, Driver, JournalDelta, WRITE};
 use crate::event::OpenBrief;
 use crate::guarantee::{Guarantee, Load, Refused, Shape, admit};
@@ -51,6 +52,8 @@ pub(super) struct RequestQueue {
     /// Until when the schedule rests.
     rest: Option<Timestamp>,
     pub(super) granted: Option<Guarantee>,
+    /// The run ends: no read of a client is begun.
+    pub(super) draining: bool,
 }
 
 impl RequestQueue {
@@ -76,6 +79,7 @@ impl RequestQueue {
             room: 0,
             rest: None,
             granted: None,
+            draining: false,
         }
     }
 
@@ -120,6 +124,14 @@ impl RequestQueue {
         let picked = self.reads.pick()?;
         let at = self.requests.iter().position(|(id, _)| *id == picked.id)?;
         Some(self.requests.swap_remove(at).1)
+    }
+
+    /// Takes out a read of a client, if one waits.
+    pub(super) fn drop_read(&mut self) -> Option<Request> {
+        let at = self.requests.iter().position(|(_, request)| is_client_read(request.tag))?;
+        let (id, request) = self.requests.swap_remove(at);
+        self.reads.remove(id);
+        Some(request)
     }
 
     pub(super) fn note_open(&mut self, open: Option<OpenBrief>) {
@@ -227,6 +239,7 @@ impl<D: Disk> Driver<D> {
             reads: !queue.reads.is_empty(),
             away: queue.reads.is_away(),
             starved: self.ring.starved().is_some(),
+            draining: queue.draining,
         }
     }
 

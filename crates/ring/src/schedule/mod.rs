@@ -144,6 +144,8 @@ pub struct View {
     pub away: bool,
     /// Whether nothing that is full can be written, whatever is done: no place is free, or the device does not answer.
     pub starved: bool,
+    /// The run is ending: full slots are written at once, and no reader is waited for.
+    pub draining: bool,
 }
 
 /// How long a read waits on a ring that does its best and never has buffers to spare.
@@ -335,7 +337,8 @@ impl Schedule {
     /// Whether what is full is to be written now.
     fn drains(&self, view: &View) -> bool {
         let Some(promise) = &self.policy.promise else { return true };
-        self.going > 0
+        view.draining
+            || self.going > 0
             || !(view.reads || self.stays(view, promise).is_some())
             || view.full >= self.policy.gather
             || !self.may_read(view)
@@ -344,7 +347,7 @@ impl Schedule {
 
     /// Until when the head stays with a reader who may ask for more.
     fn stays(&self, view: &View, promise: &Promise) -> Option<Timestamp> {
-        let nobody = !view.reads || view.away;
+        let nobody = (!view.reads || view.away) && !view.draining;
         self.read.map(|read| read + promise.stay).filter(|until| view.now < *until && nobody)
     }
 

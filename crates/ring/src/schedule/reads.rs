@@ -138,6 +138,14 @@ impl Reads {
         Some(self.take(at))
     }
 
+    /// Takes out a read by its number; nobody is waited for any more.
+    pub fn remove(&mut self, id: u64) {
+        self.away = None;
+        if let Some(at) = self.waiting.iter().position(|wanted| wanted.id == id) {
+            self.take(at);
+        }
+    }
+
     /// The read that is next.
     pub fn pick(&mut self) -> Option<ReadRequest> {
         if self.waiting.is_empty() {
@@ -334,6 +342,11 @@ mod tests {
         assert_eq!(reads.push(read(2, Class::Search, 1)).unwrap_err().id, 2);
         assert_eq!(reads.forget(2), None);
         assert_eq!(reads.forget(1).unwrap().id, 1);
+        assert_eq!(reads.pick(), None);
+        reads.push(read(3, Class::Search, 1)).unwrap();
+        reads.remove(4);
+        assert_eq!(reads.len(), 1);
+        reads.remove(3);
         assert_eq!(reads.pick(), None);
     }
 

@@ -26,6 +26,7 @@ fn idle() -> View {
         reads: false,
         away: false,
         starved: false,
+        draining: false,
     }
 }
 
@@ -264,4 +265,18 @@ fn where_nothing_can_be_written_nothing_waits_for_writing() {
     let stuck = View { commit: false, ..stuck };
     assert_eq!(schedule().next(&stuck), Next::Rest(None));
     assert_eq!(schedule().next(&View { starved: true, ..stuck }), Next::Read);
+}
+
+// Promise 6: at the end of a run what is full waits neither for others to be gathered with it nor for a reader's return.
+#[test]
+fn at_the_end_what_is_full_is_written_at_once() {
+    let one = View { full: 1, free: 14, reads: true, ..idle() };
+    let end = View { draining: true, ..one };
+    assert_eq!(schedule().next(&end), Next::Write);
+    let mut schedule = schedule();
+    assert_eq!(schedule.next(&one), Next::Read);
+    assert_eq!(schedule.next(&View { reading: 1, reads: false, ..one }), Next::Rest(None));
+    let ended = View { now: at(101), reads: false, ..one };
+    assert!(matches!(schedule.next(&ended), Next::Rest(Some(_))));
+    assert_eq!(schedule.next(&View { draining: true, ..ended }), Next::Write);
 }

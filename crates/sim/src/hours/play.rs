@@ -272,6 +272,7 @@ impl<'a> Hour<'a> {
             reads: !self.reads.is_empty(),
             away: self.reads.is_away(),
             starved: false,
+            draining: false,
         }
     }
 

@@ -1,8 +1,13 @@
 //! Tests of the ends of recordings: promise 6 without a crash, and promise 8.
 
 use crate::process::common::TestFolder;
+use holdfast_protocol::ProtocolError;
+use holdfast_reader::{ReaderError, RingReader, Selection};
 use rustix::process::Signal;
 use std::io::Write as _;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
 
 const SMALL: [&str; 4] = ["--size", "16MiB", "--slot", "256KiB"];
 
@@ -83,6 +88,59 @@ fn signals_right_after_the_first_are_one_and_the_run_ends_cleanly() {
         let contents = place.contents();
         assert_eq!(contents.payloads(), [&b"first"[..], b"second", b"third", b"fourth"]);
         assert!(contents.gaps.is_empty(), "{}", contents.brief());
+    }
+}
+
+/// Reads the whole ring again and again until the recorder is gone, and says when it has done so once.
+fn read_on(socket: &Path, first: Sender<()>) {
+    let mut first = Some(first);
+    while let Ok(mut reader) = RingReader::connect(socket) {
+        loop {
+            let read = reader
+                .plan(&Selection::ALL)
+                .and_then(|plan| reader.read(&plan, &mut |_| ControlFlow::Continue(())));
+            match read {
+                Ok(_) => drop(first.take()),
+                Err(ReaderError::Protocol(ProtocolError::Ending { .. } | ProtocolError::Gone { .. })) => {
+                    break;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+// Promise 6: the readers loop until the recorder has ended, so that this ends only if it does not wait for them.
+#[test]
+fn it_ends_while_clients_go_on_reading() {
+    for signal in [None, Some(Signal::TERM)] {
+        let place = TestFolder::new();
+        let mut recorder = place.start(&with(&["--source", "stdin", "--name", "s", "--frame", "lines"]));
+        let mut stdin = recorder.stdin().unwrap();
+        let text: Vec<u8> = (0..100_000).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
+        stdin.write_all(&text).unwrap();
+        recorder.await_packed(100_000);
+        let readers: Vec<_> = (0..4)
+            .map(|_| {
+                let ((first, read), socket) = (channel(), recorder.socket.clone());
+                let thread = std::thread::spawn(move || read_on(&socket, first));
+                (thread, read)
+            })
+            .collect();
+        for (_, read) in &readers {
+            // Its end is dropped once it has read all.
+            assert!(read.recv().is_err());
+        }
+        match signal {
+            Some(signal) => recorder.signal(signal),
+            None => drop(stdin),
+        }
+        let ended = recorder.end();
+        assert_eq!(ended.status.code(), Some(0), "{}", ended.err);
+        for (thread, _) in readers {
+            thread.join().unwrap();
+        }
+        assert_eq!(place.contents().elements.len(), 100_000);
     }
 }
 
