@@ -2,7 +2,7 @@
 
 use holdfast_ingest::{Cutter, Framing, Tail};
 
-const RULES: [Framing; 7] = [
+const RULES: [Framing; 8] = [
     Framing::Fixed(7),
     Framing::Blocks(7),
     Framing::Lines,
@@ -10,10 +10,11 @@ const RULES: [Framing; 7] = [
     Framing::Len32Be,
     Framing::Fixed(1 << 20),
     Framing::Attr32,
+    Framing::Syslog,
 ];
 
 /// The input is a rule as text; and a choice of rule, a size of pieces, and a stream. Whatever is cut, put together
-/// again it is the stream, but for an element that is cut off at its end.
+/// again it is the stream, but for an element that is cut off at its end, and for what has a malformed count.
 pub fn run(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data)
         && let Ok(rule) = text.parse::<Framing>()
@@ -27,7 +28,7 @@ pub fn run(data: &[u8]) {
 fn cut(rule: Framing, piece: usize, stream: &[u8]) {
     let mut cutter = Cutter::new(rule);
     let (mut again, mut element, mut ended) = (Vec::<u8>::new(), Vec::<u8>::new(), 0);
-    let mut header = None;
+    let (mut header, mut raw) = (None, Vec::<u8>::new());
     for piece in stream.chunks(piece) {
         let mut rest = piece;
         while !rest.is_empty() {
@@ -38,8 +39,14 @@ fn cut(rule: Framing, piece: usize, stream: &[u8]) {
                 header = step.header;
             }
             element.extend_from_slice(&rest[step.lead..step.lead + step.take]);
+            raw.extend_from_slice(&rest[..whole]);
             rest = &rest[whole..];
-            if step.ends {
+            if step.ends && step.malformed {
+                again.append(&mut raw);
+                element.clear();
+                ended = cutter.position();
+            } else if step.ends {
+                raw.clear();
                 let (meta, data) = element.split_at(header.unwrap_or(0));
                 rule.restore(&mut again, header.map(|_| meta), data, step.tag);
                 element.clear();
@@ -65,7 +72,7 @@ fn cut(rule: Framing, piece: usize, stream: &[u8]) {
 
 /// Rules, and a stream for each.
 pub fn seeds() -> Vec<Vec<u8>> {
-    let rules = ["fixed:5032", "blocks:64KiB", "lines", "len32", "len32be", "attr32"]
+    let rules = ["fixed:5032", "blocks:64KiB", "lines", "len32", "len32be", "attr32", "syslog"]
         .map(|text| text.as_bytes().to_vec());
     let streams = [
         (0, b"abcdefgabcdefg".to_vec()),
@@ -90,6 +97,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
             .concat(),
         ),
     ];
-    let streams = streams.into_iter().map(|(rule, stream)| [&[rule, 5][..], &stream].concat());
+    let syslog = (7, b"6 <1>one<2>two\n<3>three\x0012x lost\n05 zero\n4 four5 cut".to_vec());
+    let streams =
+        streams.into_iter().chain([syslog]).map(|(rule, stream)| [&[rule, 5][..], &stream].concat());
     rules.into_iter().chain(streams).collect()
 }

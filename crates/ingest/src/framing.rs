@@ -5,6 +5,7 @@
 
 use holdfast_base::{ByteSize, MAX_ELEMENT, MIN_SLOT, UnitError};
 use std::fmt;
+use std::io::Write as _;
 use std::str::FromStr;
 
 /// How a stream of bytes is cut into elements.
@@ -22,12 +23,25 @@ pub enum Framing {
     Len32Be,
     /// A length of 4 bytes, little-endian; then, counted by it, the length of a header of 2 bytes, the header, and the element.
     Attr32,
+    /// Syslog messages over a stream (RFC 6587): a decimal count and a space, then as many bytes; a message that does not
+    /// begin with a count ends with a newline or a NUL.
+    Syslog,
     /// No bytes between elements and no rule inside: datagrams, packets.
     Whole,
 }
 
 /// The mark (tag) of a last line that had no newline.
 pub const UNTERMINATED: u16 = 1;
+
+/// Marks (tags) of syslog messages that ended with a newline, or with a NUL: they came without a count.
+const SYSLOG_NEWLINE: u16 = 2;
+const SYSLOG_NUL: u16 = 3;
+
+/// Most digits of the count of a syslog message: those of 1 GiB.
+const COUNT_DIGITS: usize = 10;
+
+/// Most bytes of framing in front of an element: a count and its space.
+const LEAD: usize = COUNT_DIGITS + 1;
 
 /// Bytes of a header: an eighth of the smallest slot, so that no row has to do without.
 pub const MAX_HEADER: usize = (MIN_SLOT / 8) as usize;
@@ -38,7 +52,7 @@ pub const DEFAULT_BLOCK: ByteSize = ByteSize::kib(64);
 /// An element up to this size is kept in one piece if a batch can take it.
 pub(crate) const KEEP_TOGETHER: usize = 64 << 10;
 
-const WANTED: &str = "fixed:N, blocks:N, lines, len32, len32be or attr32 (N from 1 to 1GiB, such as fixed:5032 or blocks:64KiB)";
+const WANTED: &str = "fixed:N, blocks:N, lines, len32, len32be, attr32 or syslog (N from 1 to 1GiB, such as fixed:5032 or blocks:64KiB)";
 
 impl FromStr for Framing {
     type Err = UnitError;
@@ -56,6 +70,7 @@ impl FromStr for Framing {
             None if text == "len32" => Ok(Self::Len32),
             None if text == "len32be" => Ok(Self::Len32Be),
             None if text == "attr32" => Ok(Self::Attr32),
+            None if text == "syslog" => Ok(Self::Syslog),
             None if text == "whole" => Ok(Self::Whole),
             _ => Err(wrong()),
         }
@@ -71,6 +86,7 @@ impl fmt::Display for Framing {
             Self::Len32 => f.write_str("len32"),
             Self::Len32Be => f.write_str("len32be"),
             Self::Attr32 => f.write_str("attr32"),
+            Self::Syslog => f.write_str("syslog"),
             Self::Whole => f.write_str("whole"),
         }
     }
@@ -79,7 +95,7 @@ impl fmt::Display for Framing {
 /// Bytes of framing that stood in front of an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lead {
-    bytes: [u8; 6],
+    bytes: [u8; LEAD],
     len: u8,
 }
 
@@ -92,7 +108,17 @@ impl Lead {
 
     fn headed(length: u32, header: u16) -> Self {
         let mut lead = Self { len: 6, ..Self::of(length.to_le_bytes()) };
-        lead.bytes[4..].copy_from_slice(&header.to_le_bytes());
+        lead.bytes[4..6].copy_from_slice(&header.to_le_bytes());
+        lead
+    }
+
+    /// The count of a syslog message, and a space.
+    fn counted(len: u64) -> Self {
+        let mut lead = Self::default();
+        let mut rest = &mut lead.bytes[..];
+        // What has more digits is no element.
+        let _ = write!(rest, "{len} ");
+        lead.len = (LEAD - rest.len()) as u8;
         lead
     }
 }
@@ -118,13 +144,19 @@ impl Framing {
             (Self::Attr32, None) if tag != 0 => Lead::headed(length(len + 2), tag),
             (Self::Len32 | Self::Attr32, _) => Lead::of(length(len).to_le_bytes()),
             (Self::Len32Be, _) => Lead::of(length(len).to_be_bytes()),
+            (Self::Syslog, _) if tag == 0 => Lead::counted(len),
             _ => Lead::default(),
         }
     }
 
     /// What stood behind an element with this tag.
     pub fn trail(&self, tag: u16) -> &'static [u8] {
-        if matches!(self, Self::Lines) && tag != UNTERMINATED { b"\n" } else { b"" }
+        match (self, tag) {
+            (Self::Lines, UNTERMINATED) => b"",
+            (Self::Lines, _) | (Self::Syslog, SYSLOG_NEWLINE) => b"\n",
+            (Self::Syslog, SYSLOG_NUL) => b"\0",
+            _ => b"",
+        }
     }
 
     /// Writes an element back as it came, with its header if it came with one.
@@ -154,6 +186,8 @@ pub struct Step {
     /// How its framing marks it (tag): with [`Framing::Attr32`] the length of a header that the frame, or a row, has no room for.
     /// What follows that is then the element.
     pub tag: u16,
+    /// Its framing makes no sense: the element is lost, and the next one begins where it ends.
+    pub malformed: bool,
     /// Bytes of framing last.
     pub trail: usize,
 }
@@ -184,7 +218,11 @@ pub struct Cutter {
     has: u64,
     /// An element has begun and not ended.
     inside: bool,
-    prefix: [u8; 6],
+    /// The open element is a syslog message without a count.
+    uncounted: bool,
+    /// The number in front of it is no count.
+    malformed: bool,
+    prefix: [u8; LEAD],
     prefix_has: usize,
     /// The mark of the open element.
     tag: u16,
@@ -200,7 +238,9 @@ impl Cutter {
             lacks: 0,
             has: 0,
             inside: false,
-            prefix: [0; 6],
+            uncounted: false,
+            malformed: false,
+            prefix: [0; LEAD],
             prefix_has: 0,
             tag: 0,
             elements: 0,
@@ -224,6 +264,7 @@ impl Cutter {
             Framing::Fixed(n) | Framing::Blocks(n) => self.counted(0, Some(n), bytes.len()),
             Framing::Lines => self.line(bytes),
             Framing::Len32 | Framing::Len32Be | Framing::Attr32 => self.prefixed(bytes),
+            Framing::Syslog => self.syslog(bytes),
             Framing::Whole => self.counted(0, Some(bytes.len() as u64), bytes.len()),
         };
         self.bytes += (step.lead + step.take + step.trail) as u64;
@@ -289,6 +330,47 @@ impl Cutter {
         Step { total: Some(length - header.unwrap_or(0) as u64), header, ..step }
     }
 
+    /// A message with a count, or one that ends with a newline or a NUL. A number without a space behind it is no count: all
+    /// up to the next newline or NUL is lost then, and the next message begins behind that.
+    fn syslog(&mut self, bytes: &[u8]) -> Step {
+        if self.inside {
+            return if self.uncounted { self.uncounted(bytes) } else { self.counted(0, None, bytes.len()) };
+        }
+        let is_count = self.prefix_has > 0 || matches!(bytes.first(), Some(b'1'..=b'9'));
+        let digits = bytes.iter().take_while(|byte| is_count && byte.is_ascii_digit()).count();
+        let lead = self.fill_prefix(&bytes[..digits], COUNT_DIGITS);
+        match bytes.get(lead) {
+            None => Step { lead, ..Step::default() },
+            Some(b' ') if is_count => {
+                let digits = self.prefix[..self.prefix_has].iter();
+                let length = digits.fold(0, |length, digit| length * 10 + u64::from(digit - b'0'));
+                (self.prefix_has, self.uncounted) = (0, false);
+                let lead = lead + 1;
+                self.counted(lead, Some(length), bytes.len() - lead)
+            }
+            Some(_) => {
+                (self.prefix_has, self.uncounted, self.malformed) = (0, true, is_count);
+                Step { lead, ..self.uncounted(&bytes[lead..]) }
+            }
+        }
+    }
+
+    fn uncounted(&mut self, bytes: &[u8]) -> Step {
+        let begins = !self.inside;
+        let end = memchr::memchr2(b'\n', 0, bytes);
+        let take = end.unwrap_or(bytes.len());
+        self.has = if begins { 0 } else { self.has } + take as u64;
+        self.inside = end.is_none();
+        let tag = match end.and_then(|at| bytes.get(at)) {
+            Some(0) => SYSLOG_NUL,
+            Some(_) => SYSLOG_NEWLINE,
+            None => UNTERMINATED,
+        };
+        let total = end.filter(|_| begins).map(|n| n as u64);
+        let (ends, malformed, trail) = (end.is_some(), self.malformed, usize::from(end.is_some()));
+        Step { begins, total, take, ends, tag, malformed, trail, ..Step::default() }
+    }
+
     /// Takes bytes of the prefix, until there are so many of it. How many it took.
     fn fill_prefix(&mut self, bytes: &[u8], until: usize) -> usize {
         let n = until.saturating_sub(self.prefix_has).min(bytes.len());
@@ -302,10 +384,12 @@ impl Cutter {
         match self.framing {
             _ if self.prefix_has > 0 => Tail::Cut { have: self.prefix_has as u64, want: None },
             _ if !self.inside => Tail::Clean,
+            Framing::Syslog if self.uncounted && self.malformed => Tail::Cut { have: self.has, want: None },
+            Framing::Syslog if self.uncounted => Tail::Ends(UNTERMINATED),
             Framing::Lines => Tail::Ends(UNTERMINATED),
             Framing::Blocks(_) | Framing::Whole => Tail::Ends(0),
             Framing::Fixed(n) => Tail::Cut { have: self.has, want: Some(n) },
-            Framing::Len32 | Framing::Len32Be | Framing::Attr32 => {
+            Framing::Len32 | Framing::Len32Be | Framing::Attr32 | Framing::Syslog => {
                 Tail::Cut { have: self.has, want: Some(self.has + self.lacks) }
             }
         }
@@ -315,9 +399,12 @@ impl Cutter {
     pub fn least(&self) -> usize {
         let next = match self.framing {
             Framing::Fixed(n) | Framing::Blocks(n) if !self.inside => n,
-            Framing::Fixed(_) | Framing::Blocks(_) | Framing::Len32 | Framing::Len32Be | Framing::Attr32 => {
-                self.lacks
-            }
+            Framing::Fixed(_)
+            | Framing::Blocks(_)
+            | Framing::Len32
+            | Framing::Len32Be
+            | Framing::Attr32
+            | Framing::Syslog => self.lacks,
             Framing::Lines | Framing::Whole => 0,
         };
         if next <= KEEP_TOGETHER as u64 { next as usize } else { 0 }
@@ -380,7 +467,8 @@ mod tests {
                     open.as_mut().unwrap().extend_from_slice(&piece[step.lead..step.lead + step.take]);
                 }
                 if step.ends {
-                    elements.push(kept(open.take().unwrap(), header, step.tag));
+                    let bytes = open.take().unwrap();
+                    elements.extend((!step.malformed).then(|| kept(bytes, header, step.tag)));
                 }
                 piece = &piece[step.lead + step.take + step.trail..];
             }
@@ -401,6 +489,7 @@ mod tests {
             Just(Framing::Len32),
             Just(Framing::Len32Be),
             Just(Framing::Attr32),
+            Just(Framing::Syslog),
         ]
     }
 
@@ -426,6 +515,13 @@ mod tests {
                 let header = header.clone().filter(|_| framing.has_header());
                 // Without a header: one that is longer than its frame, or a frame that is too short for any.
                 let tag = match header {
+                    // With a count, where there is something to count; with a newline, or a NUL.
+                    None if framing == Framing::Syslog && *tag == 0 && !data.is_empty() => 0,
+                    None if framing == Framing::Syslog => {
+                        data.retain(|byte| !matches!(byte, b'\n' | 0));
+                        data.insert(0, b'<');
+                        tag.max(&1) + 1
+                    }
                     None if framing.has_header() && *tag > 0 => data.len() as u16 + tag,
                     None if framing.has_header() => {
                         data.truncate(1);
@@ -449,16 +545,90 @@ mod tests {
             if let Tail::Cut { have, .. } = tail {
                 prop_assert!(stream.starts_with(&back));
                 let lead = stream.len() - back.len() - have as usize;
-                prop_assert!(lead <= 6, "{} bytes are nobody's", lead);
+                prop_assert!(lead <= LEAD, "{} bytes are nobody's", lead);
             } else {
                 prop_assert_eq!(&stream, &back);
             }
         }
     }
 
+    /// The elements of a stream of syslog messages with their tags, how many were malformed, and its tail: told from the whole
+    /// stream.
+    fn split_syslog(mut rest: &[u8]) -> (Vec<(Vec<u8>, u16)>, Tail) {
+        let mut elements = Vec::new();
+        while !rest.is_empty() {
+            let number = rest.iter().take(COUNT_DIGITS).take_while(|byte| byte.is_ascii_digit()).count();
+            let digits = if rest[0] == b'0' { 0 } else { number };
+            let behind = &rest[digits..];
+            if digits > 0 && behind.is_empty() {
+                return (elements, Tail::Cut { have: digits as u64, want: None });
+            }
+            if digits > 0 && behind[0] == b' ' {
+                let count: u64 = std::str::from_utf8(&rest[..digits]).unwrap().parse().unwrap();
+                let Some(message) = behind[1..].get(..count as usize) else {
+                    return (elements, Tail::Cut { have: behind.len() as u64 - 1, want: Some(count) });
+                };
+                elements.push((message.to_vec(), 0));
+                rest = &behind[1 + count as usize..];
+                continue;
+            }
+            let Some(end) = behind.iter().position(|byte| matches!(byte, b'\n' | 0)) else {
+                let have = behind.len() as u64;
+                if digits > 0 {
+                    return (elements, Tail::Cut { have, want: None });
+                }
+                elements.push((behind.to_vec(), UNTERMINATED));
+                return (elements, Tail::Ends(UNTERMINATED));
+            };
+            if digits == 0 {
+                let tag = if behind[end] == 0 { SYSLOG_NUL } else { SYSLOG_NEWLINE };
+                elements.push((behind[..end].to_vec(), tag));
+            }
+            rest = &behind[end + 1..];
+        }
+        (elements, Tail::Clean)
+    }
+
+    /// A stream of syslog messages, in part good and in part anything.
+    fn syslog() -> impl Strategy<Value = Vec<u8>> {
+        let anything = || prop::collection::vec(prop::sample::select(b"<0123456789 \n\0ab".to_vec()), 0..24);
+        let message = prop_oneof![
+            4 => anything().prop_map(|bytes| [format!("{} ", bytes.len()).as_bytes(), &bytes].concat()),
+            2 => "<[0-9]{1,3}>[a-z 0-9]{0,12}[\n\0]".prop_map(String::into_bytes),
+            1 => anything(),
+        ];
+        prop::collection::vec(message, 0..12).prop_map(|messages| messages.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn syslog_messages_are_those_of_a_splitter_that_has_the_whole_stream(
+            stream in syslog(), pieces in prop::collection::vec(1usize..9, 1..8),
+        ) {
+            let (wanted, tail) = split_syslog(&stream);
+            let wanted: Vec<Kept> = wanted.into_iter().map(|(data, tag)| (None, data, tag)).collect();
+            prop_assert_eq!(cut(Framing::Syslog, &stream, &pieces), (wanted, tail));
+        }
+    }
+
+    #[test]
+    fn syslog_messages_of_both_kinds_may_be_mixed_and_a_false_count_costs_what_it_stands_in() {
+        let stream = b"6 <1>one<2>two\n<3>three\x0012x lost 6 not\n05 zero\n99999999999 no\n4 \n\0<55 cut";
+        let kept = |data: &[u8], tag| (None, data.to_vec(), tag);
+        let wanted = [
+            kept(b"<1>one", 0),
+            kept(b"<2>two", SYSLOG_NEWLINE),
+            kept(b"<3>three", SYSLOG_NUL),
+            kept(b"05 zero", SYSLOG_NEWLINE),
+            kept(b"\n\0<5", 0),
+        ];
+        let (elements, tail) = cut(Framing::Syslog, stream, &[1]);
+        assert_eq!((&elements[..], tail), (&wanted[..], Tail::Cut { have: 3, want: Some(5) }));
+    }
+
     #[test]
     fn framings_are_read_and_shown_and_wrong_ones_say_what_to_give() {
-        for text in ["fixed:5032", "blocks:65536", "lines", "len32", "len32be", "attr32", "whole"] {
+        for text in ["fixed:5032", "blocks:65536", "lines", "len32", "len32be", "attr32", "syslog", "whole"] {
             assert_eq!(text.parse::<Framing>().unwrap().to_string(), text);
         }
         assert_eq!("blocks:64KiB".parse(), Ok(Framing::Blocks(65_536)));

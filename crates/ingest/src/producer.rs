@@ -216,7 +216,7 @@ impl Producer {
                 cutter.step(bytes)
             };
             self.claimed += step.lead;
-            if step.begins && step.ends && self.takes_whole() {
+            if step.begins && step.ends && !step.malformed && self.takes_whole() {
                 let meta = step.header.unwrap_or(0);
                 self.whole(meta, step.take - meta, &Marks::of(&step));
             } else {
@@ -224,7 +224,9 @@ impl Producer {
                     self.begin(step.total, Marks::of(&step), step.header.unwrap_or(0), 0)?;
                 }
                 self.claim(step.take);
-                if step.ends {
+                if step.ends && step.malformed {
+                    self.abort_element(Cause::Aborted);
+                } else if step.ends {
                     self.finish_element(step.tag)?;
                 }
             }

@@ -65,6 +65,7 @@ fn framing() -> impl Strategy<Value = Framing> {
         Just(Framing::Len32),
         Just(Framing::Len32Be),
         Just(Framing::Attr32),
+        Just(Framing::Syslog),
     ]
 }
 
@@ -315,6 +316,24 @@ fn when_no_batch_is_left_small_elements_are_recorded_whole_or_counted_and_none_i
                 );
             }
         }
+    }
+}
+
+// Promise 2: a syslog message with a malformed count is counted, in elements and bytes, and those around it are recorded.
+#[test]
+fn a_malformed_count_costs_one_message_and_is_a_gap() {
+    for most in [1, 3, 100] {
+        let (mut producer, mut inlet, _, _) = small(Overload::Block);
+        let (mut collector, mut cutter) = (Collector::default(), Cutter::new(Framing::Syslog));
+        for piece in b"6 <1>one12x lost\n<2>two\n3 end".chunks(most) {
+            producer.space(&cutter).unwrap()[..piece.len()].copy_from_slice(piece);
+            producer.feed(piece.len(), &mut cutter).unwrap();
+        }
+        producer.finish().unwrap();
+        collector.drain(&mut inlet, false);
+        let seen: Vec<_> = collector.elements.iter().map(|e| (e.ordinal, &e.data[..])).collect();
+        assert_eq!(seen, [(0, &b"<1>one"[..]), (2, b"<2>two"), (3, b"end")]);
+        assert_eq!((collector.lost(Cause::Aborted as u8), collector.lost_bytes()), (1, 6));
     }
 }
 

@@ -28,6 +28,40 @@ fn tcp(framing: Framing, overload: Overload) -> (Rig, SocketAddr) {
     (Rig::start(opened, stop, 4), address)
 }
 
+// RFC 6587: both kinds, of two senders at once, in pieces.
+#[test]
+fn syslog_senders_with_and_without_counts_deliver_into_one_stream() {
+    let (mut rig, address) = tcp(Framing::Syslog, Overload::Block);
+    let senders: Vec<_> = [true, false]
+        .into_iter()
+        .map(|counts| {
+            thread::spawn(move || {
+                let mut stream = TcpStream::connect(address).unwrap();
+                for number in 0..100 {
+                    let message = format!("<34>1 - host app - - {counts} {number}");
+                    let framed =
+                        if counts { format!("{} {message}", message.len()) } else { format!("{message}\n") };
+                    let (first, second) = framed.as_bytes().split_at(number % framed.len());
+                    stream.write_all(first).unwrap();
+                    stream.write_all(second).unwrap();
+                }
+            })
+        })
+        .collect();
+    for sender in senders {
+        sender.join().unwrap();
+    }
+    rig.collect_until(|collector| collector.elements.len() == 200);
+    let (collector, end) = rig.stop();
+    assert!(matches!(end, Ok(SourceEnd::Stopped)) && collector.all_lost() == 0);
+    for counts in [true, false] {
+        let of = |e: &&common::Element| String::from_utf8_lossy(&e.data).contains(&counts.to_string());
+        let seen: Vec<_> = collector.elements.iter().filter(of).map(|e| e.data.clone()).collect();
+        let sent = |number| format!("<34>1 - host app - - {counts} {number}").into_bytes();
+        assert!(seen == (0..100).map(sent).collect::<Vec<_>>());
+    }
+}
+
 /// An element that says who sent it, its number, and is checkable.
 fn element(producer: usize, number: usize, size: usize) -> Vec<u8> {
     let mut data = format!("{producer}:{number}:").into_bytes();

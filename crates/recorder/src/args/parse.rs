@@ -17,7 +17,7 @@ const OPTIONS: [(&str, Option<&str>); 29] = [
     ("--slot", Some("bytes of its slots, such as 64MiB")),
     ("--source", Some("stdin, file:PATH, tcp:ADDR, shm:PATH, udp:ADDR, iface:NAME or replay:FILE")),
     ("--name", Some("a name for the stream")),
-    ("--frame", Some("fixed:N, blocks:N, lines, len32, len32be or attr32")),
+    ("--frame", Some("fixed:N, blocks:N, lines, len32, len32be, attr32 or syslog")),
     ("--preamble", Some("a file, or how many bytes at the head of the input, such as 4096")),
     ("--filter", Some("a filter in the syntax of tcpdump, such as 'tcp port 80'")),
     ("--promisc", None),

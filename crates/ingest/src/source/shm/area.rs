@@ -144,6 +144,7 @@ impl Area {
             Framing::Len32 => (4, 0),
             Framing::Len32Be => (5, 0),
             Framing::Attr32 => (6, 0),
+            Framing::Syslog => (7, 0),
             Framing::Whole => return Err(io::ErrorKind::InvalidInput.into()),
         };
         area.store(about::MAGIC, MAGIC);
