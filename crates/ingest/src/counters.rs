@@ -24,7 +24,8 @@ pub struct SourceCounters {
     dropped_bytes: [AtomicU64; CAUSES],
     /// Losses of which nobody knows how much they were.
     pub unknown: AtomicU64,
-    /// Of these, how often a counter in the data went on far away: something may have been lost upstream.
+    /// Of these, how often a counter in the data went on far away, or the interface had been removed: something may have been
+    /// lost upstream.
     pub interrupted: AtomicU64,
     /// Times the source had to wait for an empty batch.
     pub waits: AtomicU64,
@@ -34,7 +35,7 @@ pub struct SourceCounters {
     pub interface_drops: AtomicU64,
     /// Frames that it counts as dropped, since the start: before the kernel could take them, or behind us.
     pub perhaps_lost: AtomicU64,
-    /// The interface is switched off: nothing arrives until it is up again.
+    /// The interface is switched off or removed: nothing arrives until it is up again.
     pub down: AtomicBool,
     /// Producers that are connected (TCP, shared memory).
     pub connections: AtomicU64,

@@ -409,6 +409,12 @@ impl Producer {
         add(&self.counters.unknown, 1);
     }
 
+    /// Whatever brings the elements was away between two times: nobody knows how much was lost meanwhile.
+    pub fn was_interrupted(&mut self, from: Timestamp, to: Timestamp) {
+        add(&self.counters.interrupted, 1);
+        self.unknown_loss(Cause::Upstream, from, to);
+    }
+
     /// An element that cannot be recorded, whatever room there is.
     pub fn refuse_element(&mut self, bytes: u64, cause: Cause) {
         let first = self.next;

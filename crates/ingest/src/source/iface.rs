@@ -1,16 +1,17 @@
 //! Source of live packets: a network interface, read through the kernel's rings, and the kernel's drops.
 
 use super::error::{Fault, SourceError};
+use super::stop::{Woken, wait};
 use super::{Opened, Source, SourceEnd, SourceOptions, StopFlag, packets};
 use crate::framing::Framing;
 use crate::packet::Preamble;
 use crate::packet::af_packet::{
-    Capture, CaptureError, CounterFiles, InterfaceCounters, KernelCounters, Options,
+    Capture, CaptureError, CounterFiles, InterfaceCounters, KernelCounters, Options, Presence,
 };
 use crate::producer::{Overload, Producer};
 use holdfast_base::Timestamp;
 use holdfast_format::StreamKind;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How long a packet may wait for others in the kernel's block.
@@ -34,6 +35,8 @@ const BLOCK_WAITS: u32 = 10;
 
 struct InterfaceSource {
     name: String,
+    /// Name of the network interface.
+    interface_name: String,
     captures: Vec<Capture>,
     /// What is told already of what each ring lost.
     told: Vec<ReportedDrops>,
@@ -42,6 +45,8 @@ struct InterfaceSource {
     interface: Option<CounterFiles>,
     /// What the interface had counted when the source began, and when that was last looked at.
     at_start: Option<InterfaceCounters>,
+    /// The frames that interfaces of this name had lost, and perhaps lost, when they were removed.
+    before: (u64, u64),
     looked: Timestamp,
     blocks: usize,
     block_bytes: usize,
@@ -68,11 +73,13 @@ pub(super) fn open(
     let preamble = preamble.map_err(|error| SourceError::Preamble { name: name.to_owned(), error })?;
     let source = InterfaceSource {
         name: name.to_owned(),
+        interface_name: interface.to_owned(),
         told: vec![ReportedDrops::default(); captures.len()],
         captures,
         asked: Timestamp::MIN,
         interface: CounterFiles::open(interface),
         at_start: None,
+        before: (0, 0),
         looked: Timestamp::MIN,
         blocks: wanted.blocks,
         block_bytes: wanted.block_bytes,
@@ -122,11 +129,19 @@ impl InterfaceSource {
             if out.stamp().since(self.asked) >= POLL {
                 self.count_drops(out)?;
             }
-            if !any {
-                self.wait(out)?;
+            if !any && let Presence::Gone = self.wait(out)? {
+                self.await_return(out, stop)?;
             }
         }
-        // Packets that came before the stop may still be in a block that is not full: it is handed over in time.
+        self.take_rest(out)?;
+        // The last look may be a moment ago, and what the end tells is final.
+        self.looked = Timestamp::MIN;
+        self.count_drops(out)?;
+        Ok(SourceEnd::Stopped)
+    }
+
+    /// Takes the packets that have come: they may be in a block that is not full, which is handed over in time.
+    fn take_rest(&mut self, out: &mut Producer) -> Result<(), Fault> {
         for at in 0..self.captures.len() {
             let mut wait = RETIRE * 3;
             for _ in 0..=self.blocks {
@@ -144,10 +159,43 @@ impl InterfaceSource {
                 wait = Duration::ZERO;
             }
         }
-        // The last look may be a moment ago, and what the end tells is final.
-        self.looked = Timestamp::MIN;
+        Ok(())
+    }
+
+    /// Waits until an interface of the name is there again, or for the stop; between is a gap of which nobody knows how much
+    /// it is. The rings stay.
+    fn await_return(&mut self, out: &mut Producer, stop: &StopFlag) -> Result<(), Fault> {
+        self.take_rest(out)?;
         self.count_drops(out)?;
-        Ok(SourceEnd::Stopped)
+        let from = out.stamp();
+        out.counters().down.store(true, Ordering::Relaxed);
+        loop {
+            let back = self.captures.iter_mut().try_for_each(Capture::rebind);
+            match back {
+                Ok(()) => break,
+                Err(error) if error.may_pass() => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+            let soon = out.idle()?.unwrap_or(POLL).min(POLL);
+            if wait(stop, stop, Some(soon)).map_err(|error| self.cannot_wait(error))? == Woken::Stopped {
+                break;
+            }
+        }
+        let to = out.stamp();
+        out.was_interrupted(from, to);
+        self.asked = to;
+        // They begin with zero.
+        let counters = out.counters();
+        let shown = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        self.before = (shown(&counters.interface_drops), shown(&counters.perhaps_lost));
+        self.interface = CounterFiles::open(&self.interface_name);
+        self.at_start = None;
+        self.look_if_down(out);
+        Ok(())
+    }
+
+    fn cannot_wait(&self, error: std::io::Error) -> Fault {
+        SourceError::Read { name: self.name.clone(), at: 0, error }.into()
     }
 
     /// Takes one block of a ring; false when none is there.
@@ -189,9 +237,11 @@ impl InterfaceSource {
         Ok(())
     }
 
-    fn look_if_down(&self, out: &Producer) {
-        let down = !self.captures.iter().all(Capture::is_up);
-        out.counters().down.store(down, Ordering::Relaxed);
+    fn look_if_down(&self, out: &Producer) -> Presence {
+        let all = || self.captures.iter().map(Capture::presence);
+        let presence = all().find(|presence| *presence != Presence::Up).unwrap_or(Presence::Up);
+        out.counters().down.store(presence != Presence::Up, Ordering::Relaxed);
+        presence
     }
 
     /// What was lost before any ring saw it is no gap of ours: it is shown beside them, and apart from it what may be lost.
@@ -204,19 +254,20 @@ impl InterfaceSource {
         let start = *self.at_start.get_or_insert(now);
         let since = |count: fn(&InterfaceCounters) -> u64| count(&now).saturating_sub(count(&start));
         let counters = out.counters();
-        counters.interface_drops.store(since(InterfaceCounters::lost_before), Ordering::Relaxed);
-        counters.perhaps_lost.store(since(InterfaceCounters::perhaps_lost), Ordering::Relaxed);
+        let (lost, perhaps) = self.before;
+        counters.interface_drops.store(lost + since(InterfaceCounters::lost_before), Ordering::Relaxed);
+        counters.perhaps_lost.store(perhaps + since(InterfaceCounters::perhaps_lost), Ordering::Relaxed);
     }
 
-    fn wait(&mut self, out: &mut Producer) -> Result<(), Fault> {
+    fn wait(&mut self, out: &mut Producer) -> Result<Presence, Fault> {
         let soon = out.idle()?.unwrap_or(POLL).min(POLL);
         match Capture::poll_any(&mut self.captures, soon) {
-            Ok(_) => Ok(()),
+            // That it has been removed may have been told as its being switched off.
+            Ok(false) if out.counters().down.load(Ordering::Relaxed) => Ok(self.look_if_down(out)),
+            Ok(_) => Ok(Presence::Up),
             // A switched-off interface goes on by itself when it is up again; meanwhile nothing arrives.
-            Err(CaptureError::Down { .. }) => {
-                self.look_if_down(out);
-                Ok(())
-            }
+            Err(CaptureError::Down { .. }) => Ok(self.look_if_down(out)),
+            Err(CaptureError::Gone { .. }) => Ok(Presence::Gone),
             Err(error) => Err(self.failed(error)),
         }
     }

@@ -308,7 +308,7 @@ impl Figures {
         let (began, now, excess) = stats.feeds.get(at).copied().unwrap_or_default();
         let (delivery, mut error) = sources.state(at);
         if delivery == SourceState::Running && counters.down.load(Ordering::Relaxed) {
-            "the interface is down".clone_into(&mut error);
+            "the interface is down or removed".clone_into(&mut error);
         }
         let elements = counters.elements.load(Ordering::Relaxed);
         let dropped: Vec<Dropped> = (1..=u8::MAX)

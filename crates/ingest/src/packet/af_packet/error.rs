@@ -34,10 +34,28 @@ pub enum CaptureError {
         /// The interface.
         interface: String,
     },
-    /// The interface has been removed; when it is back the capture must be opened again.
+    /// The interface has been removed; see [`Capture::rebind`](super::Capture::rebind) for when it is back.
     #[error("the network interface `{interface}` has been removed")]
     Gone {
         /// The interface.
+        interface: String,
+    },
+    /// An interface of the same name is there, and its packets are none of the ones before.
+    #[error(
+        "the network interface `{interface}` was removed and came back with another link type; record it again, under another \
+         stream name"
+    )]
+    OtherLinkType {
+        /// Name of the network interface.
+        interface: String,
+    },
+    /// The interface has been removed, and its rings share out packets: they belong to it alone.
+    #[error(
+        "the network interface `{interface}` has been removed; several rings (--rings) cannot be taken to a new one: start the \
+         recorder again"
+    )]
+    Bound {
+        /// Name of the network interface.
         interface: String,
     },
     /// An option outside its limits.

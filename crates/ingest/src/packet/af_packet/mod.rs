@@ -36,6 +36,17 @@ pub enum TimeSource {
     Hardware,
 }
 
+/// State of an interface, as its capture sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It is switched on.
+    Up,
+    /// It is switched off.
+    Down,
+    /// It has been removed, and perhaps made again.
+    Gone,
+}
+
 /// One ring of packets from an interface; belongs to one thread at a time.
 ///
 /// Nothing is allocated while packets are taken.
@@ -53,6 +64,9 @@ pub struct Capture {
     /// What the kernel cannot do for us, since it sees these packets without the header that we make.
     filter: Option<Program>,
     time_source: TimeSource,
+    promiscuous: bool,
+    /// Packets are shared out among this and other rings.
+    shares: bool,
     counters: KernelCounters,
     filtered: u64,
 }
@@ -112,16 +126,43 @@ impl Capture {
         }
     }
 
-    /// Whether the interface is switched on.
-    pub fn is_up(&self) -> bool {
-        Device::find(&self.interface).is_ok_and(|device| device.up)
+    /// State of the interface that the capture is bound to.
+    pub fn presence(&self) -> Presence {
+        match Device::find(&self.interface) {
+            Ok(device) if device.index != self.device.index => Presence::Gone,
+            Ok(device) if device.up => Presence::Up,
+            Ok(_) => Presence::Down,
+            Err(_) => Presence::Gone,
+        }
+    }
+
+    /// Goes on with the interface that has the name by now, after [`CaptureError::Gone`]: with the same socket and ring, for which
+    /// no privilege is needed. It may be down; an error that [may pass](CaptureError::may_pass) leaves all as it was.
+    pub fn rebind(&mut self) -> Result<(), CaptureError> {
+        if self.shares {
+            return Err(CaptureError::Bound { interface: self.interface.clone() });
+        }
+        let failed = |action| {
+            let interface = self.interface.clone();
+            move |error| CaptureError::system(action, &interface, error)
+        };
+        let device = Device::find(&self.interface).map_err(failed("look up"))?;
+        if link_type::of(device.hardware) != (self.link_type, self.shape.framing) {
+            return Err(CaptureError::OtherLinkType { interface: self.interface.clone() });
+        }
+        self.socket.bind(device.index).map_err(failed("bind"))?;
+        if self.promiscuous {
+            self.socket.promiscuous(device.index).map_err(failed("switch to promiscuous mode"))?;
+        }
+        self.device = device;
+        Ok(())
     }
 
     fn down_or_gone(&self) -> CaptureError {
         let interface = self.interface.clone();
-        match Device::find(&interface) {
-            Ok(device) if device.index == self.device.index => CaptureError::Down { interface },
-            _ => CaptureError::Gone { interface },
+        match self.presence() {
+            Presence::Up | Presence::Down => CaptureError::Down { interface },
+            Presence::Gone => CaptureError::Gone { interface },
         }
     }
 

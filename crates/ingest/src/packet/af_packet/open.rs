@@ -221,6 +221,8 @@ fn open_ring(options: &Options, plan: &Plan, group: &mut Option<u16>) -> Result<
         filter_text: options.filter.clone(),
         filter: plan.filter.clone(),
         time_source,
+        promiscuous: options.promiscuous,
+        shares: options.rings > 1,
         counters: KernelCounters::default(),
         filtered: 0,
     })

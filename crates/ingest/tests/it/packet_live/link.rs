@@ -38,24 +38,30 @@ impl Link {
         }
         let id = format!("{:x}x{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let link = Self { near: format!("hfn{id}"), far: format!("hff{id}"), space: format!("hf{id}") };
-        let ip = |line: &str| run("ip", &line.split(' ').collect::<Vec<_>>());
-        let Self { near, far, space } = &link;
-        let made = ip(&format!("netns add {space}"))
-            && ip(&format!("link add {near} type veth peer name {far} netns {space}"));
-        if !made {
+        if !(run("ip", &["netns", "add", &link.space]) && link.connect()) {
             println!("skipped: this machine has no virtual links (`ip link add type veth` fails)");
             return None;
+        }
+        Some(link)
+    }
+
+    /// Makes both ends and switches them on, for the first time or after [`Link::remove`]; false where that is not possible.
+    pub(crate) fn connect(&self) -> bool {
+        let ip = |line: &str| run("ip", &line.split(' ').collect::<Vec<_>>());
+        let Self { near, far, space } = self;
+        if !ip(&format!("link add {near} type veth peer name {far} netns {space}")) {
+            return false;
         }
         // So that the machine says nothing by itself; where it cannot be switched off the tests still hold.
         let quiet = |name: &str| {
             let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
         };
         quiet(near);
-        link.inside(|| quiet(far));
+        self.inside(|| quiet(far));
         assert!(ip(&format!("link set {near} up")));
         assert!(ip(&format!("-n {space} link set {far} up")));
         assert!(ip(&format!("-n {space} link set lo up")));
-        Some(link)
+        true
     }
 
     /// Runs something in the name space of the far end.

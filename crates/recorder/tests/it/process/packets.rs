@@ -217,7 +217,7 @@ fn a_source_whose_interface_is_switched_off_says_so_until_it_is_on_again() {
     recorder.await_packed(1);
     link.set("down");
     let source = await_source(&recorder, |source| !source.error.is_empty());
-    assert_eq!((source.state, &source.error[..]), (SourceState::Running, "the interface is down"));
+    assert_eq!((source.state, &source.error[..]), (SourceState::Running, "the interface is down or removed"));
     link.set("up");
     await_source(&recorder, |source| source.error.is_empty());
     link.send(&[packet(1, 60)]);
@@ -226,4 +226,31 @@ fn a_source_whose_interface_is_switched_off_says_so_until_it_is_on_again() {
     let ended = recorder.end();
     assert!(ended.status.success(), "{}", ended.err);
     assert_eq!(place.contents().elements.len(), 2);
+}
+
+// Promise 2, without the privileges that the source was opened with.
+#[test]
+fn a_source_whose_interface_is_removed_goes_on_with_the_next_one_of_the_name() {
+    let Some(link) = Link::make() else { return };
+    let place = TestFolder::in_memory();
+    let recorder = start(&place, &link, "32MiB", "1");
+    link.send(&[packet(0, 60)]);
+    recorder.await_packed(1);
+    link.remove();
+    await_source(&recorder, |source| !source.error.is_empty());
+    assert!(link.connect());
+    await_source(&recorder, |source| source.unknown_losses == 1 && source.error.is_empty());
+    link.send(&[packet(1, 60)]);
+    recorder.await_packed(2);
+    recorder.signal(Signal::INT);
+    let ended = recorder.end();
+    assert!(ended.status.success(), "{}", ended.err);
+    assert!(ended.out.contains("\"interrupted\":1,"), "{}", ended.out);
+    let contents = place.contents();
+    assert_eq!(
+        contents.elements.iter().map(|(_, at, data)| (*at, number(data))).collect::<Vec<_>>(),
+        [(0, 0), (1, 1)]
+    );
+    let gaps: Vec<_> = contents.gaps.iter().map(|gap| (gap.1, gap.3, gap.4)).collect();
+    assert_eq!(gaps, [(1, None, Cause::Upstream)]);
 }
