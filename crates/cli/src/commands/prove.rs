@@ -5,7 +5,7 @@ use crate::interruption::interruption_by;
 use crate::out::{Out, notices};
 use crate::progress;
 use holdfast_base::Rate;
-use holdfast_base::failure::{Failure, Kind, Result, reason};
+use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_client::{session, times};
 use holdfast_planning::prove::{Progress, ProofResult, ProofRun, Subject, Verdict, empty, prove};
 use indicatif::ProgressBar;

@@ -2,7 +2,7 @@
 //! exactly, through stalls, bad blocks and a device that goes away; promise 6: no ordinal is given twice over a crash.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
-use holdfast_base::{Clock, ManualClock, RingId, Sequence, StreamId, Timestamp};
+use holdfast_base::{Clock, HoldId, ManualClock, RingId, Sequence, StreamId, Timestamp};
 use holdfast_format::{Cause, Geometry, Key, StreamKind, check_image};
 use holdfast_ingest::{Marks, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
 use holdfast_media::{Buffer, FaultPlan, FaultyDisk, Image, MemoryDisk, Seed, Stall, Survival};
@@ -10,7 +10,7 @@ use holdfast_protocol::wire::OpenSlotProjection;
 use holdfast_reader::{Item, Missing, RingReader, Selection};
 use holdfast_recorder::capture::{Answer, Ask, CRASH_STEP, Capture, NotRead, Phase, ReadOrigin, Stream};
 use holdfast_ring::{
-    Class, Config, Driver, HoldRequest, NewRing, NewStream, Order, Outcome, Range, create, recover,
+    Class, Config, Driver, HoldRequest, JobStep, NewRing, NewStream, Order, Outcome, Range, create, recover,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -532,6 +532,25 @@ fn a_hold_has_what_sources_handed_over_before_it() {
     assert!(matches!(outcome, Answer::Outcome(Outcome::Held { .. })), "{outcome:?}");
     let found = read(rig.capture.into_disk().durable());
     assert_eq!(found.elements, rig.sent);
+}
+
+/// Promises 4 and 6: an order that was taken is carried out though the run ends; those that come then are refused, and so are the
+/// steps of a job.
+#[test]
+fn orders_and_steps_that_come_while_the_run_ends_are_refused() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut rig = Rig::start(made(60), FaultPlan::default(), 3, &clock, Overload::Block);
+    rig.feed(50);
+    rig.ask_for_a_hold();
+    rig.capture.drain();
+    let now = clock.now();
+    let release = || Ask::Order(Order::Release(HoldId(1).into()));
+    assert!(matches!(rig.capture.ask(2, release(), now), Some(Answer::Ending)));
+    assert!(rig.capture.ask(0, Ask::JobStep(JobStep::Pause), now).is_none());
+    let mut answers = vec![rig.answer(), rig.answer()];
+    answers.sort_by_key(|answer| matches!(answer, Answer::Ending));
+    assert!(matches!(answers[..], [Answer::Outcome(Outcome::Held { .. }), Answer::Ending]), "{answers:?}");
+    rig.end();
 }
 
 /// Promise 4: a hold waits for what arrived before it and is still with its source; but not for ever.
