@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Each crate of the workspace and the crates of the workspace that it may know. A new crate gets its row here.
-const FLOORS: [(&str, &[&str]); 19] = [
+const FLOORS: [(&str, &[&str]); 20] = [
     ("base", &[]),
     ("format", &["base"]),
     ("attributes", &["base", "format"]),
@@ -23,6 +23,7 @@ const FLOORS: [(&str, &[&str]); 19] = [
         "client",
         &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader", "query", "export"],
     ),
+    ("dataset", &["base", "format", "attributes", "ring", "ingest", "reader", "query"]),
     ("standing", &["base", "format", "ring", "protocol", "reader", "query", "client"]),
     (
         "planning",

@@ -1,0 +1,54 @@
+//! Error of a dataset that cannot be written or read.
+
+use std::io;
+
+/// Error of a dataset that cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum DatasetError {
+    /// The storage failed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The file is no MCAP file, or its end is missing.
+    #[error("this is not a complete MCAP file: {0}")]
+    NotMcap(String),
+    /// The file is an MCAP file without a manifest.
+    #[error("this MCAP file is no dataset: it has no manifest")]
+    NoManifest,
+    /// A later release wrote the file.
+    #[error("this dataset has format version {0}, which a later release of Holdfast wrote")]
+    Version(u32),
+    /// Bytes that do not have their checksum, or make no sense.
+    #[error("{place} is damaged: {cause}")]
+    Damaged {
+        /// Chunk or attachment.
+        place: String,
+        /// The check that failed.
+        cause: String,
+    },
+    /// A stream whose schema cannot be understood.
+    #[error("cannot read the schema of stream `{stream}`: {cause}")]
+    Schema {
+        /// The stream's name.
+        stream: String,
+        /// The error in its text.
+        cause: String,
+    },
+    /// The index could not be written or read.
+    #[error("index of stream `{stream}`: {cause}")]
+    Index {
+        /// The stream's name.
+        stream: String,
+        /// The cause.
+        cause: String,
+    },
+    /// A limit of the format.
+    #[error("{0}")]
+    Limit(String),
+}
+
+impl DatasetError {
+    /// Damage at a place.
+    pub(crate) fn damaged(place: impl Into<String>, cause: impl ToString) -> Self {
+        Self::Damaged { place: place.into(), cause: cause.to_string() }
+    }
+}

@@ -1,0 +1,27 @@
+//! Datasets: immutable, compressed MCAP files with an index and a manifest inside, written from the items of a reader.
+//!
+//! Here belong the MCAP file (written front to back, compressed on several threads), the attribute index (Parquet), the
+//! manifest (JSON), and reading by range with verification. Not here: places where datasets are stored (`vault`), SQL
+//! itself (`query`), and what commands print. docs/dataset.md draws the file.
+#![forbid(unsafe_code)]
+
+mod chunks;
+mod compression;
+mod error;
+mod events;
+mod index;
+mod manifest;
+mod mcap_writer;
+mod reader;
+mod records;
+mod storage;
+mod verify;
+mod writer;
+
+pub use compression::Compression;
+pub use error::DatasetError;
+pub use manifest::{ChunkEntry, IndexPart, Manifest, PreambleEntry, Provenance, StreamEntry, VERSION};
+pub use reader::{Dataset, ReadCounts};
+pub use storage::{LocalFile, RangeRead};
+pub use verify::{Finding, verify};
+pub use writer::{DatasetWriter, Options, StreamHead, Written};

@@ -1,0 +1,290 @@
+//! Writer of an MCAP file, front to back: chunks are compressed beside it, and the summary comes last.
+
+use crate::chunks::{OpenChunk, PackedChunk, Packers};
+use crate::compression::Compression;
+use crate::error::DatasetError;
+use crate::manifest::ChunkEntry;
+use crate::records::{HEAD, MAGIC, begin, content, end, put};
+use mcap::records::{
+    AttachmentHeader, AttachmentIndex, Channel, ChunkIndex, DataEnd, Footer, Header, MessageHeader,
+    SchemaHeader, Statistics, SummaryOffset, op,
+};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// Place of a message: number of its chunk, and offset of its record in the decompressed chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    pub(crate) chunk: u32,
+    pub(crate) offset: u64,
+}
+
+/// Attachment in a file: where its data lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AttachmentPlace {
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+}
+
+/// Writer of an MCAP file.
+pub(crate) struct McapWriter<W> {
+    out: W,
+    at: u64,
+    chunk_bytes: usize,
+    open: OpenChunk,
+    packers: Packers,
+    /// Number of the open chunk.
+    number: u32,
+    schemas: Vec<(SchemaHeader, Vec<u8>)>,
+    channels: Vec<Channel>,
+    statistics: Statistics,
+    chunks: Vec<ChunkIndex>,
+    hashes: Vec<blake3::Hash>,
+    attachments: Vec<AttachmentIndex>,
+}
+
+impl<W: Write> McapWriter<W> {
+    /// Begins a file.
+    pub(crate) fn new(
+        out: W,
+        compression: Compression,
+        chunk_bytes: usize,
+        threads: usize,
+    ) -> Result<Self, DatasetError> {
+        let mut writer = Self {
+            out,
+            at: 0,
+            chunk_bytes,
+            open: OpenChunk::default(),
+            packers: Packers::start(threads, compression)?,
+            number: 0,
+            schemas: Vec::new(),
+            channels: Vec::new(),
+            statistics: Statistics::default(),
+            chunks: Vec::new(),
+            hashes: Vec::new(),
+            attachments: Vec::new(),
+        };
+        let library = concat!("holdfast ", env!("CARGO_PKG_VERSION")).to_owned();
+        let mut bytes = MAGIC.to_vec();
+        put(&mut bytes, op::HEADER, &Header { profile: String::new(), library });
+        writer.write(&bytes)?;
+        Ok(writer)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.write_all(bytes)?;
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Adds a schema; one that is there already is not added again.
+    pub(crate) fn schema(&mut self, name: &str, encoding: &str, data: &[u8]) -> Result<u16, DatasetError> {
+        let same = |(known, bytes): &&(SchemaHeader, Vec<u8>)| {
+            known.name == name && known.encoding == encoding && bytes == data
+        };
+        if let Some((known, _)) = self.schemas.iter().find(same) {
+            return Ok(known.id);
+        }
+        let id = number(self.schemas.len() + 1, "schemas")?;
+        let header = SchemaHeader { id, name: name.to_owned(), encoding: encoding.to_owned() };
+        let mut bytes = Vec::new();
+        put_schema(&mut bytes, &header, data);
+        self.write(&bytes)?;
+        self.schemas.push((header, data.to_vec()));
+        Ok(id)
+    }
+
+    /// Adds a channel; one that is there already is not added again.
+    pub(crate) fn channel(
+        &mut self,
+        schema_id: u16,
+        topic: &str,
+        message_encoding: &str,
+        metadata: &BTreeMap<String, String>,
+    ) -> Result<u16, DatasetError> {
+        let same = |known: &&Channel| {
+            known.schema_id == schema_id
+                && known.topic == topic
+                && known.message_encoding == message_encoding
+                && known.metadata == *metadata
+        };
+        if let Some(known) = self.channels.iter().find(same) {
+            return Ok(known.id);
+        }
+        let channel = Channel {
+            id: number(self.channels.len(), "channels")?,
+            schema_id,
+            topic: topic.to_owned(),
+            message_encoding: message_encoding.to_owned(),
+            metadata: metadata.clone(),
+        };
+        let mut bytes = Vec::new();
+        put(&mut bytes, op::CHANNEL, &channel);
+        self.write(&bytes)?;
+        let id = channel.id;
+        self.channels.push(channel);
+        Ok(id)
+    }
+
+    /// Adds a message.
+    pub(crate) fn message(&mut self, header: &MessageHeader, data: &[u8]) -> Result<Position, DatasetError> {
+        if self.open.len() > 0 && self.open.len() + HEAD + data.len() > self.chunk_bytes {
+            self.seal()?;
+        }
+        let offset = self.open.message(header, data);
+        let statistics = &mut self.statistics;
+        let time = header.log_time;
+        let is_first = statistics.message_count == 0;
+        statistics.message_start_time = if is_first { time } else { statistics.message_start_time.min(time) };
+        statistics.message_end_time = statistics.message_end_time.max(time);
+        statistics.message_count += 1;
+        *statistics.channel_message_counts.entry(header.channel_id).or_default() += 1;
+        Ok(Position { chunk: self.number, offset })
+    }
+
+    /// Ends the open chunk.
+    fn seal(&mut self) -> Result<(), DatasetError> {
+        if self.open.len() == 0 {
+            return Ok(());
+        }
+        self.number = self
+            .number
+            .checked_add(1)
+            .ok_or_else(|| DatasetError::Limit("a dataset has at most 2^32 chunks".to_owned()))?;
+        let done = self.packers.give(std::mem::take(&mut self.open))?;
+        done.map_or(Ok(()), |chunk| self.place(chunk))
+    }
+
+    /// Writes a chunk that is compressed.
+    fn place(&mut self, chunk: PackedChunk) -> Result<(), DatasetError> {
+        let mut index = chunk.index;
+        index.chunk_start_offset = self.at;
+        index.message_index_offsets.values_mut().for_each(|offset| *offset += self.at);
+        self.write(&chunk.bytes)?;
+        self.chunks.push(index);
+        self.hashes.push(chunk.hash);
+        Ok(())
+    }
+
+    /// Writes all chunks, the open one included; their entries.
+    pub(crate) fn flush(&mut self) -> Result<Vec<ChunkEntry>, DatasetError> {
+        self.seal()?;
+        while let Some(chunk) = self.packers.next()? {
+            self.place(chunk)?;
+        }
+        let entries = self.chunks.iter().zip(&self.hashes).map(|(index, hash)| ChunkEntry {
+            offset: index.chunk_start_offset,
+            length: index.chunk_length,
+            blake3: hash.to_hex().to_string(),
+        });
+        Ok(entries.collect())
+    }
+
+    /// Bytes written so far, without chunks that are being compressed.
+    pub(crate) fn written(&self) -> u64 {
+        self.at
+    }
+
+    /// Adds an attachment; where its data lies.
+    pub(crate) fn attach(
+        &mut self,
+        name: &str,
+        media_type: &str,
+        data: &[u8],
+    ) -> Result<AttachmentPlace, DatasetError> {
+        let header = AttachmentHeader {
+            log_time: 0,
+            create_time: 0,
+            name: name.to_owned(),
+            media_type: media_type.to_owned(),
+        };
+        let mut bytes = Vec::new();
+        let head = begin(&mut bytes, op::ATTACHMENT);
+        content(&mut bytes, &header);
+        bytes.extend_from_slice(&(data.len() as u64).to_le_bytes());
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&bytes[head..]);
+        crc.update(data);
+        let start = bytes.len();
+        let length = (start - head + data.len() + 4) as u64;
+        bytes[head - 8..head].copy_from_slice(&length.to_le_bytes());
+        let place = AttachmentPlace { offset: self.at + start as u64, length: data.len() as u64 };
+        let index = AttachmentIndex {
+            offset: self.at,
+            length: length + HEAD as u64,
+            log_time: 0,
+            create_time: 0,
+            data_size: data.len() as u64,
+            name: name.to_owned(),
+            media_type: media_type.to_owned(),
+        };
+        self.write(&bytes)?;
+        self.write(data)?;
+        self.write(&crc.finalize().to_le_bytes())?;
+        self.attachments.push(index);
+        Ok(place)
+    }
+
+    /// Ends the file: the summary and the footer. The output and the bytes of the whole.
+    pub(crate) fn finish(mut self) -> Result<(W, u64), DatasetError> {
+        self.flush()?;
+        let mut tail = Vec::new();
+        put(&mut tail, op::DATA_END, &DataEnd { data_section_crc: 0 });
+        self.write(&tail)?;
+        let start = self.at;
+        let statistics = &mut self.statistics;
+        statistics.schema_count = number(self.schemas.len(), "schemas")?;
+        statistics.channel_count = self.channels.len() as u32;
+        statistics.attachment_count = self.attachments.len() as u32;
+        statistics.chunk_count = self.chunks.len() as u32;
+        let mut summary = Vec::new();
+        let mut groups = Vec::new();
+        let mut group = |summary: &mut Vec<u8>, opcode: u8, put: &mut dyn FnMut(&mut Vec<u8>)| {
+            let before = summary.len();
+            put(summary);
+            let group_length = (summary.len() - before) as u64;
+            if group_length > 0 {
+                let group_start = start + before as u64;
+                groups.push(SummaryOffset { group_opcode: opcode, group_start, group_length });
+            }
+        };
+        group(&mut summary, op::SCHEMA, &mut |out| {
+            self.schemas.iter().for_each(|(header, data)| put_schema(out, header, data));
+        });
+        group(&mut summary, op::CHANNEL, &mut |out| {
+            self.channels.iter().for_each(|channel| put(out, op::CHANNEL, channel));
+        });
+        group(&mut summary, op::STATISTICS, &mut |out| put(out, op::STATISTICS, &self.statistics));
+        group(&mut summary, op::CHUNK_INDEX, &mut |out| {
+            self.chunks.iter().for_each(|index| put(out, op::CHUNK_INDEX, index));
+        });
+        group(&mut summary, op::ATTACHMENT_INDEX, &mut |out| {
+            self.attachments.iter().for_each(|index| put(out, op::ATTACHMENT_INDEX, index));
+        });
+        let offsets_start = start + summary.len() as u64;
+        groups.iter().for_each(|offset| put(&mut summary, op::SUMMARY_OFFSET, offset));
+        let footer = Footer { summary_start: start, summary_offset_start: offsets_start, summary_crc: 0 };
+        put(&mut summary, op::FOOTER, &footer);
+        // The checksum is of all before it, from the beginning of the summary on.
+        let place = summary.len() - 4;
+        let crc = crc32fast::hash(&summary[..place]);
+        summary[place..].copy_from_slice(&crc.to_le_bytes());
+        summary.extend_from_slice(&MAGIC);
+        self.write(&summary)?;
+        self.out.flush()?;
+        Ok((self.out, self.at))
+    }
+}
+
+fn number(count: usize, what: &str) -> Result<u16, DatasetError> {
+    count.try_into().map_err(|_| DatasetError::Limit(format!("an MCAP file has at most 65535 {what}")))
+}
+
+fn put_schema(out: &mut Vec<u8>, header: &SchemaHeader, data: &[u8]) {
+    let head = begin(out, op::SCHEMA);
+    content(out, header);
+    out.extend_from_slice(&(data.len() as u32).to_le_bytes());
+    out.extend_from_slice(data);
+    end(out, head);
+}

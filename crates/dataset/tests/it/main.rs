@@ -1,0 +1,5 @@
+//! Tests of `dataset` through its public interface; one module a subject.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod common;
+mod round_trip;
