@@ -12,7 +12,7 @@ use holdfast_ingest::packet::Preamble;
 use holdfast_query::output::{Format, Output, OutputError};
 use holdfast_query::ring_source::{OpenRing, ReaderPool};
 use holdfast_query::stream::SkippedData;
-use holdfast_query::{Engine, Limits, RingError, answer, engine, hits};
+use holdfast_query::{Engine, Limits, RingError, SourceStream, answer, engine, engine_of, hits};
 use holdfast_reader::{OpenSlots, RecoveryCache, RingReader};
 use std::io::{self, Write};
 use std::path::Path;
@@ -87,18 +87,33 @@ impl Sql {
 /// Sets one up, over a ring of whose index there may be copies in a folder, and of whose open slot something may be known
 /// from questions before.
 pub fn open(path: &Path, limits: &Limits, index: &IndexCopies, slots: &OpenSlots) -> Result<Sql> {
+    open_sources(Some(path), Vec::new(), limits, index, slots)
+}
+
+/// Opens an engine over a ring, if one is given, and over `more` recordings: rows of one stream from all of them are one table.
+pub fn open_sources(
+    ring: Option<&Path>,
+    more: Vec<SourceStream>,
+    limits: &Limits,
+    index: &IndexCopies,
+    slots: &OpenSlots,
+) -> Result<Sql> {
     session::give_way();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(limits.threads.get())
+        .build()
+        .map_err(|error| Failure::failed(format_args!("cannot start threads: {}", reason(&error))))?;
+    let Some(path) = ring else {
+        let engine = engine_of(limits, more, Vec::new()).map_err(Failure::failed)?;
+        return Ok(Sql { runtime, engine });
+    };
     let at = path.to_owned();
     let (slots, index) = (slots.clone(), index.clone());
     let others = RecoveryCache::default();
     let open: OpenRing =
         Arc::new(move || Ok(index.read_by(RingReader::open_with_cache(&at, &others)?).sharing(&slots)));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(limits.threads.get())
-        .build()
-        .map_err(|error| Failure::failed(format_args!("cannot start threads: {}", reason(&error))))?;
     let readers = ReaderPool::new(&open);
-    let engine = engine(limits, &readers, &link_types).map_err(|error| match error {
+    let engine = engine(limits, &readers, &link_types, more).map_err(|error| match error {
         RingError::Link(error) => ring_failure(&error),
         other => Failure::failed(other).at_path(path),
     })?;

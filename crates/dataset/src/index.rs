@@ -40,8 +40,8 @@ const CELL_BYTES: usize = 256 << 10;
 const FLAGS: &str = "holdfast_flags";
 const TAG: &str = "holdfast_tag";
 const META: &str = "holdfast_meta";
-const CHUNK: &str = "holdfast_chunk";
-const OFFSET: &str = "holdfast_offset";
+pub(crate) const CHUNK: &str = "holdfast_chunk";
+pub(crate) const OFFSET: &str = "holdfast_offset";
 
 /// Rows of a group while they are gathered.
 #[derive(Default)]

@@ -15,6 +15,7 @@ mod mcap_writer;
 mod reader;
 mod records;
 mod storage;
+mod table;
 mod verify;
 mod writer;
 
@@ -23,5 +24,6 @@ pub use error::DatasetError;
 pub use manifest::{ChunkEntry, IndexPart, Manifest, PreambleEntry, Provenance, StreamEntry, VERSION};
 pub use reader::{Dataset, ReadCounts};
 pub use storage::{LocalFile, RangeRead};
+pub use table::streams;
 pub use verify::{Finding, verify};
 pub use writer::{DatasetWriter, Options, StreamHead, Written};

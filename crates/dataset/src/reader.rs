@@ -198,7 +198,7 @@ impl Dataset {
                 }
             }
             let records = self.chunk(row.at.chunk)?;
-            let data = message(&records, &row, cursor.entry)?;
+            let data = data_of(&records, row.at, row.size, cursor.entry)?;
             let element = Element {
                 stream: StreamId(cursor.entry.id),
                 ordinal: row.ordinal,
@@ -358,17 +358,22 @@ impl<'d> Cursor<'d> {
     }
 }
 
-/// The data of a row's message.
-fn message<'r>(records: &'r [u8], row: &Row, stream: &StreamEntry) -> Result<&'r [u8], DatasetError> {
+/// Data of the message at a position, which must be of this size and stream.
+pub(crate) fn data_of<'r>(
+    records: &'r [u8],
+    at: Position,
+    size: u64,
+    stream: &StreamEntry,
+) -> Result<&'r [u8], DatasetError> {
     let wrong = || {
-        let cause = format!("there is no message of stream `{}` at offset {}", stream.name, row.at.offset);
-        DatasetError::damaged(format!("chunk {}", row.at.chunk), cause)
+        let cause = format!("there is no message of stream `{}` at offset {}", stream.name, at.offset);
+        DatasetError::damaged(format!("chunk {}", at.chunk), cause)
     };
-    let rest = usize::try_from(row.at.offset).ok().and_then(|offset| records.get(offset..));
+    let rest = usize::try_from(at.offset).ok().and_then(|offset| records.get(offset..));
     let (opcode, content) = rest.and_then(record).ok_or_else(wrong)?;
     let (head, data) = content.split_at_checked(MESSAGE_HEAD - HEAD).ok_or_else(wrong)?;
     let channel = u16::from_le_bytes([head[0], head[1]]);
-    let is_it = opcode == op::MESSAGE && stream.channels.contains(&channel) && data.len() as u64 == row.size;
+    let is_it = opcode == op::MESSAGE && stream.channels.contains(&channel) && data.len() as u64 == size;
     if is_it { Ok(data) } else { Err(wrong()) }
 }
 

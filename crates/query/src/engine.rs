@@ -3,7 +3,7 @@
 use crate::evaluation_failures::EvaluationFailures;
 use crate::ring_source::{LinkTypes, OpenRing, ReaderPool, RingSource};
 use crate::session::{CATALOG, Limits, RING, session};
-use crate::stream::{ScanDiagnostics, StreamSource, StreamTable};
+use crate::stream::{OrdinalRuns, ScanDiagnostics, StreamSource, StreamTable, UnionMember, UnionSource};
 use crate::tables::{LazyTable, Tables, gaps, holds, slots, streams};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::error::ArrowError;
@@ -11,7 +11,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::SessionContext;
 use holdfast_attributes::{Schema, SchemaError};
-use holdfast_base::{Sequence, SlotNo};
+use holdfast_base::{Sequence, SlotNo, StreamId};
 use holdfast_format::StreamKind;
 use holdfast_reader::ReaderError;
 use holdfast_reader::{Item, Loss, LossMerger, RingReader, Selection};
@@ -34,6 +34,9 @@ pub enum RingError {
         /// Why.
         cause: SchemaError,
     },
+    /// Recordings of a stream with different attributes.
+    #[error("stream `{0}` has other attributes in one source than in another: query them one by one")]
+    Attributes(String),
     /// The engine.
     #[error(transparent)]
     Engine(#[from] DataFusionError),
@@ -60,15 +63,90 @@ impl Engine {
     }
 }
 
-/// Sets up an engine over the ring to which these ways lead. `link_types` tells what the packets of each interface begin with, from a
+/// Stream of a recording: a table, or a part of one.
+#[derive(Clone)]
+pub struct SourceStream {
+    /// Name of the stream, and of its table.
+    pub name: String,
+    /// Number of the stream in its source.
+    pub id: StreamId,
+    /// Attributes of the stream.
+    pub schema: Schema,
+    /// The recording.
+    pub source: Arc<dyn StreamSource>,
+    /// UUID of the ring that recorded the stream; empty if it is unknown.
+    pub ring: String,
+    /// Ordinals of its elements in a recording that does not change; `None` for a ring.
+    pub ordinals: Option<OrdinalRuns>,
+}
+
+/// Sets up an engine over recordings without a ring. `own` are tables beside those of the streams.
+pub fn engine_of(limits: &Limits, streams: Vec<SourceStream>, own: Tables) -> Result<Engine, RingError> {
+    let context = session(limits, own, stream_tables(streams)?)?;
+    Ok(Engine { context, diagnostics: Arc::default() })
+}
+
+/// Tables of streams: those of one name are one table, in which each element of a ring is once.
+fn stream_tables(streams: Vec<SourceStream>) -> Result<Tables, RingError> {
+    let mut names: Vec<String> = Vec::new();
+    let mut by_name: HashMap<String, Vec<SourceStream>> = HashMap::new();
+    for stream in streams {
+        if !by_name.contains_key(&stream.name) {
+            names.push(stream.name.clone());
+        }
+        by_name.entry(stream.name.clone()).or_default().push(stream);
+    }
+    let mut tables = Tables::new();
+    for name in names {
+        let mut members = by_name.remove(&name).unwrap_or_default();
+        // A recording that does not change gives what is in several.
+        members.sort_by_key(|member| member.ordinals.is_none());
+        let Some(widest) = members.iter().max_by_key(|member| member.schema.len()) else { continue };
+        let schema = widest.schema.clone();
+        let is_version = |member: &SourceStream| schema.version(member.schema.len()) == member.schema;
+        if !members.iter().all(is_version) {
+            return Err(RingError::Attributes(name));
+        }
+        let table = match &members[..] {
+            [only] => StreamTable::new(&name, only.id, schema, Arc::clone(&only.source)),
+            _ => {
+                let id = StreamId(tables.len() as u32);
+                let source = UnionSource::new(HashMap::from([(id, union_members(members))]));
+                StreamTable::new(&name, id, schema, Arc::new(source))
+            }
+        };
+        tables.push((name, Arc::new(table) as Arc<dyn TableProvider>));
+    }
+    Ok(tables)
+}
+
+/// Members of a union: each leaves the ordinals to those before it that have them from the same ring.
+fn union_members(streams: Vec<SourceStream>) -> Vec<UnionMember> {
+    let mut known: HashMap<(String, StreamId), OrdinalRuns> = HashMap::new();
+    let mut members = Vec::with_capacity(streams.len());
+    for (number, SourceStream { id, source, ring, ordinals, .. }) in streams.into_iter().enumerate() {
+        // Recordings of unknown rings have nothing in common.
+        let key = if ring.is_empty() { (number.to_string(), id) } else { (ring, id) };
+        let before = known.entry(key).or_default();
+        members.push(UnionMember { source, stream: id, elsewhere: Arc::new(before.clone()) });
+        if let Some(ordinals) = ordinals {
+            *before = before.with(&ordinals);
+        }
+    }
+    members
+}
+
+/// Sets up an engine over the ring to which these ways lead, and over `more` recordings. `link_types` tells what the packets of each interface begin with, from a
 /// packet stream's preamble.
 pub fn engine(
     limits: &Limits,
     readers: &ReaderPool,
     link_types: &dyn Fn(&[u8]) -> Vec<u16>,
+    more: Vec<SourceStream>,
 ) -> Result<Engine, RingError> {
     let mut pooled = readers.take()?;
     let reader = &mut pooled.reader;
+    let ring = reader.superblock().ring.to_string();
     let diagnostics = Arc::new(ScanDiagnostics::default());
     let (mut schemas, mut all_links) = (Vec::new(), HashMap::new());
     let known = reader.streams()?;
@@ -89,15 +167,19 @@ pub fn engine(
     readers.give(pooled);
     let source = RingSource::new(readers.clone(), all_links, Arc::clone(&diagnostics));
     let source: Arc<dyn StreamSource> = Arc::new(source);
-    let table = |(stream, schema): (&StreamStatus, Schema)| {
-        let table = StreamTable::new(&stream.name, stream.id, schema, Arc::clone(&source));
-        (stream.name.clone(), Arc::new(table) as Arc<dyn TableProvider>)
+    let of_ring = |(stream, schema): (&StreamStatus, Schema)| SourceStream {
+        name: stream.name.clone(),
+        id: stream.id,
+        schema,
+        source: Arc::clone(&source),
+        ring: ring.clone(),
+        ordinals: None,
     };
-    let of_streams: Tables = known.iter().zip(schemas).map(table).collect();
+    let streams = known.iter().zip(schemas).map(of_ring).chain(more).collect();
     let context = session(
         limits,
         own_tables(readers.ring(), &diagnostics).map_err(DataFusionError::from)?,
-        of_streams,
+        stream_tables(streams)?,
     )?;
     Ok(Engine { context, diagnostics })
 }

@@ -36,7 +36,7 @@ mod validation;
 
 pub use answer::answer;
 pub use columns::{Column, Columns, CommonColumn, address_type, arrow_type, describe_type};
-pub use engine::{Engine, RingError, engine};
+pub use engine::{Engine, RingError, SourceStream, engine, engine_of};
 pub use evaluation_failures::{EvaluationFailures, FailedElements, is_value_error};
 pub use hits::{Hits, hits};
 pub use memory_pool::is_join_memory;

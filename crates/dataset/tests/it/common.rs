@@ -53,17 +53,25 @@ pub(crate) fn of_dataset(dataset: &Dataset, selection: &Selection) -> Vec<String
 
 /// Writes everything on a ring to a dataset.
 pub(crate) fn write(ring: &Path, to: &Path, compression: &str, chunk_bytes: usize) -> Written {
+    let compression: Compression = compression.parse().unwrap();
+    write_with(ring, to, &Options { compression, chunk_bytes, ..Options::default() }, &Selection::ALL)
+}
+
+/// Writes a selection of a ring to a dataset.
+pub(crate) fn write_some(ring: &Path, to: &Path, selection: &Selection) -> Written {
+    write_with(ring, to, &Options::default(), selection)
+}
+
+fn write_with(ring: &Path, to: &Path, options: &Options, selection: &Selection) -> Written {
     let mut reader = RingReader::open(ring).unwrap();
     let head = |status: holdfast_ring::StreamStatus| {
         let schema = RingReader::open(ring).unwrap().schema(status.id).unwrap();
         StreamHead { status, schema }
     };
     let heads: Vec<StreamHead> = reader.streams().unwrap().into_iter().map(head).collect();
-    let compression: Compression = compression.parse().unwrap();
-    let options = Options { compression, chunk_bytes, ..Options::default() };
-    let mut writer =
-        DatasetWriter::new(File::create(to).unwrap(), &options, &heads, Provenance::default()).unwrap();
-    let plan = reader.plan(&Selection::ALL).unwrap();
+    let provenance = Provenance { ring: reader.superblock().ring.to_string(), ..Provenance::default() };
+    let mut writer = DatasetWriter::new(File::create(to).unwrap(), options, &heads, provenance).unwrap();
+    let plan = reader.plan(selection).unwrap();
     let sink = &mut |item: Item<'_>| {
         writer.item(&item).unwrap();
         ControlFlow::Continue(())

@@ -3,3 +3,4 @@
 
 mod common;
 mod round_trip;
+mod sql;

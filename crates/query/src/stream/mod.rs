@@ -11,6 +11,7 @@ mod scan_diagnostics;
 mod scan_spec;
 mod source;
 mod table;
+mod union;
 
 pub(crate) use chunk_scan::{DecodedColumns, pick};
 pub use column_builder::ColumnBuilder;
@@ -26,3 +27,4 @@ pub use source::{
     SegmentReader, SegmentScan, StreamEnds, StreamSource, StreamSurvey,
 };
 pub use table::StreamTable;
+pub use union::{OrdinalRuns, UnionMember, UnionSource};
