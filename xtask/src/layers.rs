@@ -23,7 +23,7 @@ const FLOORS: [(&str, &[&str]); 20] = [
         "client",
         &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader", "query", "export"],
     ),
-    ("dataset", &["base", "format", "attributes", "ring", "ingest", "reader", "query"]),
+    ("dataset", &["base", "format", "attributes", "ring", "ingest", "reader", "query", "export", "client"]),
     ("standing", &["base", "format", "ring", "protocol", "reader", "query", "client"]),
     (
         "planning",
@@ -46,6 +46,7 @@ const FLOORS: [(&str, &[&str]); 20] = [
             "client",
             "standing",
             "planning",
+            "dataset",
         ],
     ),
     ("sim", &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader"]),

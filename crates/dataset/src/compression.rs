@@ -4,12 +4,12 @@ use std::fmt;
 use std::io::{self, Read as _, Write as _};
 use std::str::FromStr;
 
-/// Compression of chunks.
+/// Compression of a dataset's chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// No compression.
+    /// No compression at all.
     None,
-    /// LZ4 frames: fast.
+    /// LZ4 frames: fast, and larger.
     Lz4,
     /// Zstandard at a level from 1 (fast) to 19 (small).
     Zstd(i32),
@@ -59,7 +59,7 @@ impl Compression {
         }
     }
 
-    /// Compresses bytes.
+    /// Compresses the records of a chunk.
     pub(crate) fn compress(self, bytes: &[u8]) -> io::Result<Vec<u8>> {
         match self {
             Self::None => Ok(bytes.to_vec()),

@@ -5,7 +5,7 @@ use std::io;
 /// Error of a dataset that cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum DatasetError {
-    /// The storage failed.
+    /// Failure of the storage below.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The file is no MCAP file, or its end is missing.
@@ -20,7 +20,7 @@ pub enum DatasetError {
     /// Bytes that do not have their checksum, or make no sense.
     #[error("{place} is damaged: {cause}")]
     Damaged {
-        /// Chunk or attachment.
+        /// Name of the chunk or attachment.
         place: String,
         /// The check that failed.
         cause: String,
@@ -28,7 +28,7 @@ pub enum DatasetError {
     /// A stream whose schema cannot be understood.
     #[error("cannot read the schema of stream `{stream}`: {cause}")]
     Schema {
-        /// The stream's name.
+        /// Name of the stream.
         stream: String,
         /// The error in its text.
         cause: String,
@@ -36,9 +36,9 @@ pub enum DatasetError {
     /// The index could not be written or read.
     #[error("index of stream `{stream}`: {cause}")]
     Index {
-        /// The stream's name.
+        /// Name of the stream.
         stream: String,
-        /// The cause.
+        /// Cause of the failure.
         cause: String,
     },
     /// A limit of the format.
@@ -48,7 +48,7 @@ pub enum DatasetError {
 
 impl DatasetError {
     /// Damage at a place.
-    pub(crate) fn damaged(place: impl Into<String>, cause: impl ToString) -> Self {
+    pub(crate) fn damaged(place: impl Into<String>, cause: &(impl ToString + ?Sized)) -> Self {
         Self::Damaged { place: place.into(), cause: cause.to_string() }
     }
 }

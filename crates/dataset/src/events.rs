@@ -6,17 +6,17 @@ use holdfast_base::{Ordinal, Timestamp};
 use holdfast_format::{Cause, Flags, Gap};
 use serde::{Deserialize, Serialize};
 
-/// Topic of gaps.
+/// Topic of the gaps' channel.
 pub(crate) const GAPS: &str = "holdfast/gaps";
 
-/// Topic of notes.
+/// Topic of the notes' channel.
 pub(crate) const NOTES: &str = "holdfast/notes";
 
 /// Gap: elements that were lost before they were recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GapMessage {
     pub(crate) stream: String,
-    /// First lost ordinal.
+    /// First ordinal that was lost.
     ordinal: u64,
     /// Number of ordinals that it skips.
     ordinals: u64,

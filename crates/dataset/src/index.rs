@@ -170,7 +170,7 @@ impl IndexBuilder {
         if bytes > PART_BYTES || self.part.rows >= PART_ROWS { self.finish() } else { Ok(None) }
     }
 
-    fn wrong(&self, cause: impl ToString) -> DatasetError {
+    fn wrong(&self, cause: &impl ToString) -> DatasetError {
         DatasetError::Index { stream: self.stream.clone(), cause: cause.to_string() }
     }
 
@@ -225,19 +225,18 @@ impl IndexBuilder {
         arrays.push(Arc::new(UInt32Array::from(rows.chunks)));
         arrays.push(words(&mut rows.offsets));
         let batch =
-            RecordBatch::try_new(Arc::clone(&self.arrow), arrays).map_err(|error| self.wrong(error))?;
-        let mut writer = match self.writer.take() {
-            Some(writer) => writer,
-            None => {
-                let properties = WriterProperties::builder()
-                    .set_compression(Compression::ZSTD(ZstdLevel::default()))
-                    .set_max_row_group_row_count(Some(GROUP_ROWS))
-                    .build();
-                ArrowWriter::try_new(Vec::new(), Arc::clone(&self.arrow), Some(properties))
-                    .map_err(|error| self.wrong(error))?
-            }
+            RecordBatch::try_new(Arc::clone(&self.arrow), arrays).map_err(|error| self.wrong(&error))?;
+        let mut writer = if let Some(writer) = self.writer.take() {
+            writer
+        } else {
+            let properties = WriterProperties::builder()
+                .set_compression(Compression::ZSTD(ZstdLevel::default()))
+                .set_max_row_group_row_count(Some(GROUP_ROWS))
+                .build();
+            ArrowWriter::try_new(Vec::new(), Arc::clone(&self.arrow), Some(properties))
+                .map_err(|error| self.wrong(&error))?
         };
-        writer.write(&batch).and_then(|()| writer.flush()).map_err(|error| self.wrong(error))?;
+        writer.write(&batch).and_then(|()| writer.flush()).map_err(|error| self.wrong(&error))?;
         self.writer = Some(writer);
         Ok(())
     }
@@ -246,7 +245,7 @@ impl IndexBuilder {
     pub(crate) fn finish(&mut self) -> Result<Option<BuiltPart>, DatasetError> {
         self.end_group()?;
         let Some(writer) = self.writer.take() else { return Ok(None) };
-        let bytes = writer.into_inner().map_err(|error| self.wrong(error))?;
+        let bytes = writer.into_inner().map_err(|error| self.wrong(&error))?;
         let part = std::mem::take(&mut self.part);
         let entry = IndexPart {
             length: bytes.len() as u64,
@@ -257,7 +256,7 @@ impl IndexBuilder {
     }
 }
 
-/// Whether a column of the table is stored in the index.
+/// Returns true if a column of the table is stored in the index.
 fn is_stored(columns: &Columns, place: usize) -> bool {
     !matches!(columns.at(place), None | Some((Column::Common(CommonColumn::Payload | CommonColumn::Slot), _)))
 }
@@ -289,7 +288,7 @@ pub(crate) struct RowReader {
 }
 
 impl RowReader {
-    /// Opens a part.
+    /// Opens a part of an index.
     pub(crate) fn open(stream: &str, part: FilePart) -> Result<Self, DatasetError> {
         let wrong = |cause: &dyn ToString| DatasetError::Index {
             stream: stream.to_owned(),

@@ -8,6 +8,7 @@
 mod chunks;
 mod compression;
 mod error;
+mod evacuate;
 mod events;
 mod index;
 mod manifest;
@@ -21,9 +22,10 @@ mod writer;
 
 pub use compression::Compression;
 pub use error::DatasetError;
+pub use evacuate::{Evacuated, Evacuation, evacuate, failure};
 pub use manifest::{ChunkEntry, IndexPart, Manifest, PreambleEntry, Provenance, StreamEntry, VERSION};
 pub use reader::{Dataset, ReadCounts};
-pub use storage::{LocalFile, RangeRead};
+pub use storage::{LocalFile, RangeRead, is_mcap};
 pub use table::streams;
 pub use verify::{Finding, verify};
 pub use writer::{DatasetWriter, Options, StreamHead, Written};

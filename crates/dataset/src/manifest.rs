@@ -70,9 +70,9 @@ pub struct StreamEntry {
     pub schema: String,
     /// Numbers of its channels in the MCAP file.
     pub channels: Vec<u16>,
-    /// Number of elements.
+    /// Number of its elements.
     pub elements: u64,
-    /// Payload bytes.
+    /// Bytes of their payloads.
     pub bytes: u64,
     /// Gaps: losses before the data was recorded.
     pub gaps: u64,

@@ -44,7 +44,7 @@ pub(crate) struct McapWriter<W> {
 }
 
 impl<W: Write> McapWriter<W> {
-    /// Begins a file.
+    /// Begins an MCAP file.
     pub(crate) fn new(
         out: W,
         compression: Compression,
@@ -127,7 +127,7 @@ impl<W: Write> McapWriter<W> {
         Ok(id)
     }
 
-    /// Adds a message.
+    /// Adds a message to the open chunk.
     pub(crate) fn message(&mut self, header: &MessageHeader, data: &[u8]) -> Result<Position, DatasetError> {
         if self.open.len() > 0 && self.open.len() + HEAD + data.len() > self.chunk_bytes {
             self.seal()?;
@@ -263,7 +263,9 @@ impl<W: Write> McapWriter<W> {
             self.attachments.iter().for_each(|index| put(out, op::ATTACHMENT_INDEX, index));
         });
         let offsets_start = start + summary.len() as u64;
-        groups.iter().for_each(|offset| put(&mut summary, op::SUMMARY_OFFSET, offset));
+        for offset in &groups {
+            put(&mut summary, op::SUMMARY_OFFSET, offset);
+        }
         let footer = Footer { summary_start: start, summary_offset_start: offsets_start, summary_crc: 0 };
         put(&mut summary, op::FOOTER, &footer);
         // The checksum is of all before it, from the beginning of the summary on.

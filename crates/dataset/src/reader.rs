@@ -3,21 +3,24 @@
 use crate::chunks::CHUNK_HEAD;
 use crate::compression::decompress;
 use crate::error::DatasetError;
+use crate::evacuate::failure;
 use crate::events::{GAPS, GapMessage, NOTES, NoteMessage};
 use crate::index::{Row, RowReader};
 use crate::manifest::{ChunkEntry, IndexPart, Manifest, NAME, PreambleEntry, StreamEntry, VERSION};
 use crate::mcap_writer::Position;
 use crate::records::{HEAD, MAGIC, MESSAGE_HEAD, record};
-use crate::storage::{FilePart, RangeRead};
+use crate::storage::{FilePart, LocalFile, RangeRead};
 use bytes::Bytes;
+use holdfast_base::failure::Failure;
 use holdfast_base::{Ordinal, StreamId, Timestamp};
-use holdfast_format::{Flags, Gap};
+use holdfast_format::{Counters, Flags, Gap, StreamKind};
 use holdfast_reader::{Element, Item, Selection};
-use holdfast_ring::Range;
+use holdfast_ring::{Range, StreamStatus};
 use mcap::parse_record;
 use mcap::records::{AttachmentIndex, ChunkIndex, Footer, Record, op};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes at the end of a file that are read first.
@@ -34,7 +37,7 @@ struct Summary {
     attachments: Vec<AttachmentIndex>,
 }
 
-/// Open dataset.
+/// Dataset that is open for reading.
 pub struct Dataset {
     file: Arc<dyn RangeRead>,
     id: String,
@@ -47,7 +50,7 @@ pub struct Dataset {
 /// Counts of a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadCounts {
-    /// Elements given.
+    /// Number of elements given.
     pub elements: u64,
     /// Bytes of their payloads.
     pub bytes: u64,
@@ -63,20 +66,20 @@ impl std::fmt::Debug for Dataset {
 }
 
 impl Dataset {
-    /// Opens a dataset.
+    /// Opens a dataset by the end of its file.
     pub fn open(file: Arc<dyn RangeRead>) -> Result<Self, DatasetError> {
         let summary = summary(&*file)?;
         let index = summary.attachments.iter().rev().find(|attachment| attachment.name == NAME);
         let bytes = attachment(&*file, index.ok_or(DatasetError::NoManifest)?)?;
         let id = blake3::hash(&bytes).to_hex().to_string();
         let version = serde_json::from_slice::<serde_json::Value>(&bytes)
-            .map_err(|error| DatasetError::damaged("the manifest", error))?;
+            .map_err(|error| DatasetError::damaged("the manifest", &error))?;
         let version = version.get("version").and_then(serde_json::Value::as_u64).unwrap_or_default();
         if version != u64::from(VERSION) {
             return Err(DatasetError::Version(version as u32));
         }
         let manifest: Manifest =
-            serde_json::from_slice(&bytes).map_err(|error| DatasetError::damaged("the manifest", error))?;
+            serde_json::from_slice(&bytes).map_err(|error| DatasetError::damaged("the manifest", &error))?;
         // Hashes are believed of the manifest alone; the summary must lead to the same chunks.
         let agree = summary.chunks.len() == manifest.chunks.len()
             && summary.chunks.iter().zip(&manifest.chunks).all(|(index, entry)| {
@@ -88,14 +91,47 @@ impl Dataset {
         Ok(Self { file, id, manifest, topics: summary.topics, last: Mutex::default() })
     }
 
+    /// Opens the dataset in a local file.
+    pub fn open_file(path: &Path) -> holdfast_base::failure::Result<Self> {
+        let file = LocalFile::open(path);
+        let file = file.map_err(|error| Failure::io("cannot open the dataset", path, &error))?;
+        Self::open(Arc::new(file)).map_err(|error| failure(&error, path))
+    }
+
     /// Id: the BLAKE3 of the manifest, in hexadecimal digits.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The manifest.
+    /// Manifest of the dataset.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// Streams as a reader of rings would tell them.
+    pub fn streams(&self) -> Vec<StreamStatus> {
+        let status = |entry: &StreamEntry| StreamStatus {
+            id: StreamId(entry.id),
+            name: entry.name.clone(),
+            kind: if entry.kind == StreamKind::Packets.name() {
+                StreamKind::Packets
+            } else {
+                StreamKind::Bytes
+            },
+            framing: entry.framing.clone(),
+            created: Timestamp(entry.arrivals_ns.map_or(0, |(first, _)| first)),
+            counters: Counters {
+                received: entry.elements,
+                received_bytes: entry.bytes,
+                gaps: entry.gaps,
+                next_ordinal: Ordinal(entry.ordinals.last().map_or(0, |(_, last)| last.saturating_add(1))),
+                ..Counters::default()
+            },
+            preamble: entry.preambles.last().map_or(0, |preamble| preamble.version),
+            preamble_bytes: entry.preambles.last().map_or(0, |preamble| preamble.length as u32),
+            schema: 0,
+        };
+        self.manifest.streams.iter().map(status).collect()
     }
 
     /// Name of the file.
@@ -128,7 +164,7 @@ impl Dataset {
         length: u64,
         blake3: &str,
     ) -> Result<Bytes, DatasetError> {
-        let length = usize::try_from(length).map_err(|error| DatasetError::damaged(place, error))?;
+        let length = usize::try_from(length).map_err(|error| DatasetError::damaged(place, &error))?;
         let bytes = self.file.read(offset, length)?;
         if blake3::hash(&bytes).to_hex().as_str() == blake3 {
             Ok(bytes)
@@ -150,7 +186,7 @@ impl Dataset {
         let ChunkEntry { offset, length, blake3 } =
             entry.ok_or_else(|| DatasetError::damaged(&place, "there is no such chunk"))?;
         let bytes = self.verified(&place, *offset, *length, blake3)?;
-        let records = Arc::new(records(&bytes).map_err(|cause| DatasetError::damaged(&place, cause))?);
+        let records = Arc::new(records(&bytes).map_err(|cause| DatasetError::damaged(&place, &cause))?);
         *last() = Some((number, Arc::clone(&records)));
         Ok(records)
     }
@@ -239,7 +275,7 @@ impl Dataset {
                 if opcode != op::MESSAGE {
                     continue;
                 }
-                let wrong = |error: serde_json::Error| DatasetError::damaged(place(), error);
+                let wrong = |error: serde_json::Error| DatasetError::damaged(place(), &error);
                 match self.topics.get(&channel).map(String::as_str) {
                     Some(GAPS) => {
                         let message: GapMessage = serde_json::from_slice(data).map_err(wrong)?;
@@ -282,14 +318,14 @@ fn within(range: &Range, time: Timestamp) -> bool {
     range.from <= time && time <= range.to
 }
 
-/// Whether an element is in a range.
+/// Returns true if an element is in a range.
 fn wants(range: &Range, row: &Row) -> bool {
     let time = if range.by_event { row.event } else { Some(row.arrival) };
     let numbered = range.ordinals.is_none_or(|(from, end)| from <= row.ordinal && row.ordinal < end);
     numbered && time.is_some_and(|time| within(range, time))
 }
 
-/// Whether a gap is in a range: its time and its ordinals overlap it.
+/// Returns true if a gap is in a range: its time and its ordinals overlap it.
 fn overlaps(range: &Range, ordinal: Ordinal, gap: &Gap) -> bool {
     let in_time = gap.first <= range.to && range.from <= gap.last;
     let end = ordinal.0.saturating_add(gap.ordinals.max(1));
@@ -303,7 +339,7 @@ struct Cursor<'d> {
     range: Range,
     parts: std::slice::Iter<'d, IndexPart>,
     rows: Option<RowReader>,
-    /// The next row.
+    /// Row that comes next.
     row: Option<Row>,
     /// The preamble that was given last.
     given: Option<&'d PreambleEntry>,
@@ -367,7 +403,7 @@ pub(crate) fn data_of<'r>(
 ) -> Result<&'r [u8], DatasetError> {
     let wrong = || {
         let cause = format!("there is no message of stream `{}` at offset {}", stream.name, at.offset);
-        DatasetError::damaged(format!("chunk {}", at.chunk), cause)
+        DatasetError::damaged(format!("chunk {}", at.chunk), &cause)
     };
     let rest = usize::try_from(at.offset).ok().and_then(|offset| records.get(offset..));
     let (opcode, content) = rest.and_then(record).ok_or_else(wrong)?;
@@ -429,7 +465,7 @@ fn summary(file: &dyn RangeRead) -> Result<Summary, DatasetError> {
         let (opcode, content) = record(rest).ok_or_else(cut)?;
         rest = &rest[HEAD + content.len()..];
         let parsed = parse_record(opcode, content);
-        match parsed.map_err(|error| DatasetError::damaged("the summary", error))? {
+        match parsed.map_err(|error| DatasetError::damaged("the summary", &error))? {
             Record::ChunkIndex(index) => found.chunks.push(index),
             Record::Channel(channel) => {
                 found.topics.insert(channel.id, channel.topic);
@@ -444,11 +480,11 @@ fn summary(file: &dyn RangeRead) -> Result<Summary, DatasetError> {
 /// Data of an attachment, verified by its CRC.
 fn attachment(file: &dyn RangeRead, index: &AttachmentIndex) -> Result<Bytes, DatasetError> {
     let place = || format!("attachment `{}`", index.name);
-    let length = usize::try_from(index.length).map_err(|error| DatasetError::damaged(place(), error))?;
+    let length = usize::try_from(index.length).map_err(|error| DatasetError::damaged(place(), &error))?;
     let bytes = file.read(index.offset, length)?;
     let wrong = || DatasetError::damaged(place(), "its record is cut off or has no such length");
     let Some((op::ATTACHMENT, content)) = record(&bytes) else { return Err(wrong()) };
-    let size = usize::try_from(index.data_size).map_err(|error| DatasetError::damaged(place(), error))?;
+    let size = usize::try_from(index.data_size).map_err(|error| DatasetError::damaged(place(), &error))?;
     let end = content.len().checked_sub(4).ok_or_else(wrong)?;
     let start = end.checked_sub(size).ok_or_else(wrong)?;
     let crc = content.get(end..).and_then(|crc| crc.try_into().ok()).map(u32::from_le_bytes);

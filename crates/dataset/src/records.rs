@@ -13,7 +13,7 @@ pub(crate) const HEAD: usize = 9;
 /// Bytes of a message record before its data: head, channel, sequence, log time and publish time.
 pub(crate) const MESSAGE_HEAD: usize = HEAD + 22;
 
-/// Appends a record.
+/// Appends a whole record.
 pub(crate) fn put<T>(out: &mut Vec<u8>, opcode: u8, record: &T)
 where
     for<'a> T: BinWrite<Args<'a> = ()>,

@@ -1,5 +1,6 @@
 //! Storage that a dataset is read from, by ranges of bytes: a local file here, objects in vaults elsewhere.
 
+use crate::records::MAGIC;
 use bytes::{Buf as _, Bytes};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{ChunkReader, Length};
@@ -21,7 +22,7 @@ pub trait RangeRead: Send + Sync {
     fn name(&self) -> String;
 }
 
-/// Local file.
+/// Local file, read by ranges.
 #[derive(Debug)]
 pub struct LocalFile {
     file: File,
@@ -36,6 +37,20 @@ impl LocalFile {
         let size = file.metadata()?.len();
         Ok(Self { file, size, name: path.display().to_string() })
     }
+}
+
+impl LocalFile {
+    /// Drops the file's pages from memory, so that reads come from the disk; a hint.
+    pub(crate) fn forget_cached(&self) {
+        let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
+    }
+}
+
+/// Returns true if a file begins as an MCAP file does.
+pub fn is_mcap(path: &Path) -> bool {
+    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    let mut magic = [0; MAGIC.len()];
+    is_file && File::open(path).and_then(|file| file.read_exact_at(&mut magic, 0)).is_ok() && magic == MAGIC
 }
 
 impl RangeRead for LocalFile {

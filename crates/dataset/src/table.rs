@@ -266,8 +266,8 @@ impl PruningStatistics for GroupBounds<'_> {
     }
 }
 
-/// Bound of a Parquet column as a cell. Parquet has no bounds of floating point numbers with NaN among them, and of texts the first
-/// bytes.
+/// Bound of a Parquet column as a cell. Parquet has no bounds of floating point numbers with NaN
+/// among them, and of texts it has the first bytes.
 fn bound(kind: Type, bytes: &[u8]) -> Option<u128> {
     let word = || bytes.try_into().ok().map(u64::from_le_bytes);
     let number = |cell: Cell<'_>| match cell {
@@ -310,8 +310,8 @@ impl GroupChunk<'_> {
         let builder =
             ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone());
         let schema = builder.parquet_schema();
-        let has = |name: &&str| schema.columns().iter().any(|column| column.path().string() == *name);
-        if !names.iter().all(|name| has(&name)) {
+        let has = |name: &str| schema.columns().iter().any(|column| column.path().string() == name);
+        if !names.iter().all(|name| has(name)) {
             return Ok(None);
         }
         let mask = ProjectionMask::columns(schema, names.iter().copied());

@@ -29,7 +29,7 @@ pub struct Options {
     pub compression: Compression,
     /// Bytes of a chunk before compression: the unit that is read. A larger message has a chunk of its own.
     pub chunk_bytes: usize,
-    /// Threads that compress.
+    /// Number of threads that compress.
     pub threads: NonZeroUsize,
 }
 
@@ -60,7 +60,7 @@ pub struct Written {
     pub id: String,
     /// Bytes of the file.
     pub bytes: u64,
-    /// The manifest.
+    /// Manifest of the dataset.
     pub manifest: Manifest,
 }
 
@@ -286,7 +286,7 @@ impl Stream {
     fn replay<W: Write>(&mut self, mcap: &mut McapWriter<W>, records: &[u8]) -> Result<(), DatasetError> {
         let (mut schemas, mut channels) = (BTreeMap::from([(0, 0)]), BTreeMap::new());
         for record in LinearReader::sans_magic(records) {
-            let record = record.map_err(|error| DatasetError::damaged("the preamble", error))?;
+            let record = record.map_err(|error| DatasetError::damaged("the preamble", &error))?;
             match record {
                 Record::Schema { header, data } => {
                     schemas.insert(header.id, mcap.schema(&header.name, &header.encoding, &data)?);

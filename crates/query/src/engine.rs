@@ -72,7 +72,7 @@ pub struct SourceStream {
     pub id: StreamId,
     /// Attributes of the stream.
     pub schema: Schema,
-    /// The recording.
+    /// Recording that has the stream.
     pub source: Arc<dyn StreamSource>,
     /// UUID of the ring that recorded the stream; empty if it is unknown.
     pub ring: String,
@@ -107,13 +107,12 @@ fn stream_tables(streams: Vec<SourceStream>) -> Result<Tables, RingError> {
         if !members.iter().all(is_version) {
             return Err(RingError::Attributes(name));
         }
-        let table = match &members[..] {
-            [only] => StreamTable::new(&name, only.id, schema, Arc::clone(&only.source)),
-            _ => {
-                let id = StreamId(tables.len() as u32);
-                let source = UnionSource::new(HashMap::from([(id, union_members(members))]));
-                StreamTable::new(&name, id, schema, Arc::new(source))
-            }
+        let table = if let [only] = &members[..] {
+            StreamTable::new(&name, only.id, schema, Arc::clone(&only.source))
+        } else {
+            let id = StreamId(tables.len() as u32);
+            let source = UnionSource::new(HashMap::from([(id, union_members(members))]));
+            StreamTable::new(&name, id, schema, Arc::new(source))
         };
         tables.push((name, Arc::new(table) as Arc<dyn TableProvider>));
     }

@@ -209,6 +209,22 @@ pub struct Plan {
     pub to_end: bool,
 }
 
+impl Plan {
+    /// Plan of a selection without slots.
+    pub fn of_nothing(selection: Selection) -> Self {
+        Self {
+            selection,
+            slots: Vec::new(),
+            of: 0,
+            bytes: 0,
+            expired_before: None,
+            begins: None,
+            expired_ordinals: Vec::new(),
+            to_end: true,
+        }
+    }
+}
+
 /// What a read gave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadReport {

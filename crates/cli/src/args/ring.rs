@@ -3,7 +3,7 @@
 use holdfast_base::failure::Result;
 use holdfast_client::{config, session};
 use holdfast_reader::RingReader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A ring, as it is named on the command line.
 #[derive(clap::Args, Clone, Debug)]
@@ -16,6 +16,16 @@ pub(crate) struct RingArg {
 }
 
 impl RingArg {
+    /// Ring with this path or name.
+    pub(crate) fn of(named: PathBuf) -> Self {
+        Self { named }
+    }
+
+    /// The file, where it is a dataset.
+    pub(crate) fn dataset(&self) -> Option<&Path> {
+        holdfast_dataset::is_mcap(&self.named).then_some(&*self.named)
+    }
+
     /// Path of the index copies that the configuration file names.
     pub(crate) fn index(&self) -> Result<Option<PathBuf>> {
         Ok(config::ring(&self.named)?.index)

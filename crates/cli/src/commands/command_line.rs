@@ -1,8 +1,8 @@
 //! The command line as a whole: which commands there are. Each command's own arguments are in its file.
 
 use crate::commands::{
-    audit, check, format, gaps, grow, hold, holds, index, metrics, plan, profile, prove, purge, query, read,
-    record, release, slots, sql, status, streams,
+    audit, check, dataset, evacuate, format, gaps, grow, hold, holds, index, metrics, plan, profile, prove,
+    purge, query, read, record, release, slots, sql, status, streams,
 };
 use crate::out::Out;
 use holdfast_base::failure::Result;
@@ -46,6 +46,8 @@ enum Command {
     Release(release::Args),
     Purge(purge::Args),
     Grow(grow::Args),
+    Evacuate(evacuate::Args),
+    Dataset(dataset::Args),
     Audit(audit::Args),
     Check(check::Args),
     Metrics(metrics::Args),
@@ -89,6 +91,8 @@ impl Cli {
             Command::Release(args) => release::run(args, out),
             Command::Purge(args) => purge::run(args, out),
             Command::Grow(args) => grow::run(args, out),
+            Command::Evacuate(args) => evacuate::run(args, out),
+            Command::Dataset(args) => dataset::run(args, out),
             Command::Audit(args) => audit::run(args, out),
             Command::Check(args) => check::run(args, out),
             Command::Metrics(args) => metrics::run(args, out),

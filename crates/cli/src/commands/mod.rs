@@ -3,6 +3,8 @@
 mod audit;
 mod check;
 mod command_line;
+mod dataset;
+mod evacuate;
 mod format;
 mod gaps;
 mod grow;

@@ -13,11 +13,14 @@ use holdfast_client::index_copies::IndexCopies;
 use holdfast_client::json::{self};
 use holdfast_client::session;
 use holdfast_client::sql;
+use holdfast_dataset::Dataset;
 use holdfast_export::{self as export, Counts, OutputFile};
+use holdfast_query::SourceStream;
 use holdfast_query::output::Format;
 use holdfast_reader::{OpenSlots, Selection};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Run an SQL query: find, count, group and join elements by their attributes
 #[derive(clap::Args, Debug)]
@@ -35,11 +38,13 @@ use std::path::{Path, PathBuf};
     Examples:\n  holdfast query lab.hf \"select time, src, dst, wire_len from eth0 where dst_port = 443 limit 10\"\n  \
     holdfast query lab.hf \"select src, count(*) n from eth0 group by src order by n desc limit 5\"\n  \
     holdfast query lab.hf \"select * from gaps\" --format csv -o gaps.csv\n  \
-    holdfast query lab.hf \"select ordinal from eth0 where dst_port = 53\" --format pcapng -o dns.pcapng"
+    holdfast query lab.hf \"select ordinal from eth0 where dst_port = 53\" --format pcapng -o dns.pcapng\n  \
+    holdfast query lab.hf run1.mcap run2.mcap \"select count(*) from eth0\""
 )]
 pub(crate) struct Args {
-    #[command(flatten)]
-    ring: RingArg,
+    /// Ring (path or name), dataset (.mcap file), or several: rows of one stream from all of them are one table
+    #[arg(value_name = "SOURCE", required = true)]
+    sources: Vec<PathBuf>,
     /// The query
     sql: String,
     /// Format of the result (default: table; with --json: jsonl)
@@ -115,7 +120,7 @@ impl Args {
 
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
-    let path = args.ring.path()?;
+    let Sources { ring, datasets } = sources(&args.sources)?;
     let usual = if out.is_json() { Form::Jsonl } else { Form::Table };
     let form = args.format.unwrap_or(usual);
     let written = form.into();
@@ -126,12 +131,15 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let is_text = matches!(&written, Written::Rows(format) if format.is_text());
     let is_export = file.is_some() || !is_text;
     let by = args.because.attribution();
-    if is_export {
-        by.export_alone(&path, &Selection::ALL, &what, &notices())?;
+    let path = ring.as_ref().map(|(_, path)| path.as_path());
+    if let Some(path) = path.filter(|_| is_export) {
+        by.export_alone(path, &Selection::ALL, &what, &notices())?;
     }
-    let index = IndexCopies::at(args.index.place(&args.ring)?, notices());
+    let place = ring.as_ref().map(|(named, _)| args.index.place(named)).transpose()?.flatten();
+    let index = IndexCopies::at(place, notices());
     session::prefer_oom_kill();
-    let sql = sql::open(&path, &args.limits.limits(), &index, &OpenSlots::default())?;
+    let more = streams_of(&datasets)?;
+    let sql = sql::open_sources(path, more, &args.limits.limits(), &index, &OpenSlots::default())?;
     let mut made = None;
     let rows = match written {
         Written::Rows(format) => {
@@ -139,8 +147,8 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
                 let place = file.map(|path| OutputFile::make(path, args.force)).transpose()?;
                 let to = writer(place.as_ref(), format)?;
                 made = place;
-                if is_export {
-                    by.export(&mut session::open(&path)?, &Selection::ALL, &what)?;
+                if let Some(path) = path.filter(|_| is_export) {
+                    by.export(&mut session::open(path)?, &Selection::ALL, &what)?;
                 }
                 Ok(to)
             })?;
@@ -149,8 +157,15 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             rows
         }
         Written::Elements(format) => {
+            let Some(path) = path.filter(|_| datasets.is_empty()) else {
+                return Err(Failure::usage(format_args!(
+                    "--format {} takes one ring as its source",
+                    form.name()
+                ))
+                .advice("export rows (jsonl, csv, parquet), or elements of a dataset by `holdfast read`"));
+            };
             let to = Destination { file, force: args.force, by: &by, what: &what };
-            match exports::hits(&sql, &args.sql, &path, format, &to)? {
+            match exports::hits(&sql, &args.sql, path, format, &to)? {
                 Some(export) => hits_exported(&export, format, file, out)?,
                 None => 0,
             }
@@ -158,6 +173,40 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     };
     sql::told(&sql.engine.diagnostics.take())?;
     if rows == 0 { Err(Failure::said(Kind::Nothing)) } else { Ok(()) }
+}
+
+/// Sources of a query.
+struct Sources {
+    /// The ring, as it was named, and its path.
+    ring: Option<(RingArg, PathBuf)>,
+    datasets: Vec<PathBuf>,
+}
+
+fn sources(named: &[PathBuf]) -> Result<Sources> {
+    let (datasets, rings): (Vec<PathBuf>, Vec<PathBuf>) =
+        named.iter().cloned().partition(|path| holdfast_dataset::is_mcap(path));
+    match &rings[..] {
+        [] => Ok(Sources { ring: None, datasets }),
+        [one] => {
+            let ring = RingArg::of(one.clone());
+            let path = ring.path()?;
+            Ok(Sources { ring: Some((ring, path)), datasets })
+        }
+        [_, second, ..] => Err(Failure::usage("a query takes one ring at most")
+            .at_path(second)
+            .advice("evacuate holds of one of them, and query the datasets")),
+    }
+}
+
+/// Streams of datasets as tables.
+fn streams_of(datasets: &[PathBuf]) -> Result<Vec<SourceStream>> {
+    let mut all = Vec::new();
+    for path in datasets {
+        let dataset = Arc::new(Dataset::open_file(path)?);
+        let streams = holdfast_dataset::streams(&dataset);
+        all.extend(streams.map_err(|error| holdfast_dataset::failure(&error, path))?);
+    }
+    Ok(all)
 }
 
 fn writer(place: Option<&OutputFile>, format: Format) -> Result<Box<dyn Write + Send>> {

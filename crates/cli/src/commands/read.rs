@@ -13,8 +13,9 @@ use holdfast_client::json::RangeExport;
 use holdfast_client::session::{self, ring_failure};
 use holdfast_client::times;
 use holdfast_client::words;
+use holdfast_dataset::Dataset;
 use holdfast_export::{Counts, ElementFilter, Export, Filter, Format, Output, Sink, Written};
-use holdfast_reader::{Plan, RingReader};
+use holdfast_reader::{Plan, RingReader, Selection};
 use holdfast_ring::StreamStatus;
 use std::path::{Path, PathBuf};
 
@@ -98,24 +99,14 @@ impl From<FormatArg> for Format {
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     session::give_way();
     session::prefer_oom_kill();
+    if let Some(path) = args.ring.dataset() {
+        return of_dataset(path, args, out);
+    }
     let (path, mut reader) = args.ring.open()?;
     let all = reader.streams().map_err(|error| ring_failure(&error))?;
-    // The only stream need not be named.
-    let ids = match all.as_slice() {
-        [one] if args.streams.is_empty() => vec![one.id],
-        _ => session::streams_named(&all, &args.streams)?,
-    };
-    let chosen: Vec<StreamStatus> =
-        all.iter().filter(|stream| ids.is_empty() || ids.contains(&stream.id)).cloned().collect();
+    let Chosen { streams: chosen, selection, format } = chosen(&all, args)?;
     if chosen.is_empty() {
         return Err(Failure::nothing("nothing was recorded on this ring yet").at_path(&path));
-    }
-    let selection = session::selection_of(ids, &args.range.options())?;
-    let format = args.format.map_or_else(|| Format::fitting(&chosen), Format::from);
-    if chosen.len() > 1 && args.streams.is_empty() && matches!(format, Format::Raw | Format::Pcapng) {
-        let names: Vec<&str> = chosen.iter().map(|stream| stream.name.as_str()).collect();
-        return Err(Failure::usage(format_args!("--format {} takes one stream", format.name()))
-            .advice(format_args!("give --stream: the ring has {}", names.join(", "))));
     }
     let wanted = match &args.filter {
         Some(expression) => ElementFilter::Passing(filter(expression, &chosen, &mut reader)?),
@@ -148,6 +139,18 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         return Err(nothing(&path, &chosen, &taken, reader));
     }
     let written = export.finish()?.finish()?;
+    reported(args, format, &taken, &written, &plan, out)
+}
+
+/// Tells of an export; its end as the command's.
+fn reported(
+    args: &Args,
+    format: Format,
+    taken: &Counts,
+    written: &Written,
+    plan: &Plan,
+    out: &mut Out,
+) -> Result<()> {
     let shown = RangeExport {
         output: args.output.as_deref().filter(|_| !args.to_stdout()),
         format: format.name(),
@@ -165,9 +168,60 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     if out.is_json() {
         if args.to_stdout() { Out::stderr(true).last(&shown)? } else { out.object(&shown)? }
     } else {
-        told(&taken, &written, &plan)?;
+        told(taken, written, plan)?;
     }
     if taken.damaged > 0 { Err(Failure::said(Kind::Failed)) } else { Ok(()) }
+}
+
+/// Streams and range of a read, and the format of its output.
+struct Chosen {
+    streams: Vec<StreamStatus>,
+    selection: Selection,
+    format: Format,
+}
+
+fn chosen(all: &[StreamStatus], args: &Args) -> Result<Chosen> {
+    // The only stream need not be named.
+    let ids = match all {
+        [one] if args.streams.is_empty() => vec![one.id],
+        _ => session::streams_named(all, &args.streams)?,
+    };
+    let streams: Vec<StreamStatus> =
+        all.iter().filter(|stream| ids.is_empty() || ids.contains(&stream.id)).cloned().collect();
+    let selection = session::selection_of(ids, &args.range.options())?;
+    let format = args.format.map_or_else(|| Format::fitting(&streams), Format::from);
+    if streams.len() > 1 && args.streams.is_empty() && matches!(format, Format::Raw | Format::Pcapng) {
+        let names: Vec<&str> = streams.iter().map(|stream| stream.name.as_str()).collect();
+        return Err(Failure::usage(format_args!("--format {} takes one stream", format.name()))
+            .advice(format_args!("give --stream: there are {}", names.join(", "))));
+    }
+    Ok(Chosen { streams, selection, format })
+}
+
+/// Exports a range of a dataset.
+fn of_dataset(path: &Path, args: &Args, out: &mut Out) -> Result<()> {
+    let dataset = Dataset::open_file(path)?;
+    let Chosen { streams, selection, format } = chosen(&dataset.streams(), args)?;
+    let wanted = match &args.filter {
+        Some(expression) => ElementFilter::Passing(Filter::new(expression, &streams)?),
+        None => ElementFilter::All,
+    };
+    let output = match &args.output {
+        Some(file) if !args.to_stdout() => Output::file(file, args.force)?,
+        _ => Output::stdout(format.is_binary())?,
+    };
+    let passed = output.passed();
+    let export = Export::new(format, &streams, output)?;
+    let mut sink = Sink::new(export, passed, wanted, Box::new(|_| ()))?;
+    let read = dataset.read(&selection, &mut |item| sink.take(&item));
+    sink.end_read(read.map(|_| 0).map_err(|error| holdfast_dataset::failure(&error, path)))?;
+    let (export, taken) = sink.finish();
+    if taken.elements + taken.gaps + taken.notes == 0 {
+        return Err(Failure::nothing("nothing in that range is in the dataset").at_path(path));
+    }
+    let written = export.finish()?.finish()?;
+    let plan = Plan::of_nothing(selection);
+    reported(args, format, &taken, &written, &plan, out)
 }
 
 /// A filter for these streams. What is wrong with it is told now, for the interfaces that they have at last.

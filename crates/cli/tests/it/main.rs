@@ -8,6 +8,7 @@ mod audit;
 mod beside;
 mod birds_eye;
 mod common;
+mod datasets;
 mod demo;
 mod dense;
 mod devices;

@@ -80,7 +80,7 @@ fn write_with(ring: &Path, to: &Path, options: &Options, selection: &Selection) 
     writer.finish().unwrap().1
 }
 
-/// Opens a dataset.
+/// Opens the dataset at a path.
 pub(crate) fn open(path: &Path) -> Dataset {
     Dataset::open(Arc::new(LocalFile::open(path).unwrap())).unwrap()
 }

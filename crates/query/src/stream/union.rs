@@ -51,7 +51,7 @@ impl OrdinalRuns {
 /// Stream of one of the sources in a union.
 #[derive(Clone)]
 pub struct UnionMember {
-    /// The source.
+    /// Recording that has the stream.
     pub source: Arc<dyn StreamSource>,
     /// Number of the stream in the source.
     pub stream: StreamId,
@@ -59,7 +59,7 @@ pub struct UnionMember {
     pub elsewhere: Arc<OrdinalRuns>,
 }
 
-/// Union of sources.
+/// Union of several sources as one.
 #[derive(Default)]
 pub struct UnionSource {
     streams: HashMap<StreamId, Vec<UnionMember>>,

@@ -1,0 +1,92 @@
+//! `holdfast evacuate`: write a hold to a dataset, outside the ring.
+
+use crate::args::{AuditArgs, RingArg};
+use crate::out::{Out, notices};
+use crate::progress;
+use holdfast_base::failure::{Failure, Result};
+use holdfast_base::{ByteSize, HoldId, counted};
+use holdfast_client::json::EvacuatedHold;
+use holdfast_dataset::{Compression, Evacuation, Options, evacuate};
+use std::path::PathBuf;
+
+/// Write a hold to a dataset: a compressed, indexed MCAP file outside the ring
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "The dataset has the elements, gaps and preambles of the held range, their attributes, and a manifest with\n\
+    the BLAKE3 of every part. It gets its name when it is complete, and is read back and verified before\n\
+    the hold is released (--release). `holdfast query`, `read` and `dataset` take it as it is, and so do\n\
+    MCAP tools.\n\n\
+    Examples:\n  holdfast evacuate lab.hf 3 --to run1.mcap\n  \
+    holdfast evacuate lab.hf 3 --to /archive/run1.mcap --compress zstd:9 --release"
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    ring: RingArg,
+    /// Number of the hold, as listed by `holdfast holds`
+    #[arg(value_name = "ID")]
+    id: u64,
+    /// File of the dataset, which must not exist yet
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+    /// Compression of chunks: zstd[:LEVEL], lz4 or none
+    #[arg(long, value_name = "HOW", default_value_t = Compression::default())]
+    compress: Compression,
+    /// Release the hold when the dataset is verified
+    #[arg(long)]
+    release: bool,
+    #[command(flatten)]
+    because: AuditArgs,
+}
+
+/// Runs the command `holdfast evacuate`.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    let ring = args.ring.path()?;
+    let bar = progress::bar(0, true);
+    let mut shown = |done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+    };
+    let evacuation = Evacuation {
+        ring: &ring,
+        hold: HoldId(args.id),
+        to: &args.to,
+        options: Options { compression: args.compress, ..Options::default() },
+        release: args.release,
+        by: &args.because.attribution(),
+    };
+    let done = evacuate(&evacuation, &notices(), &mut shown);
+    bar.finish_and_clear();
+    let done = done?;
+    let streams = &done.written.manifest.streams;
+    let shown = EvacuatedHold {
+        id: args.id,
+        dataset: &done.written.id,
+        output: &args.to,
+        bytes: done.written.bytes,
+        elements: streams.iter().map(|stream| stream.elements).sum(),
+        payload_bytes: streams.iter().map(|stream| stream.bytes).sum(),
+        chunks: done.written.manifest.chunks.len() as u64,
+        partial: streams.iter().map(|stream| stream.partial).sum(),
+        damaged: done.damaged.len() as u64,
+        released_slots: done.released,
+    };
+    if out.is_json() {
+        out.object(&shown)?;
+    } else {
+        let elements = counted(shown.elements, "element");
+        let (bytes, payload) = (ByteSize(shown.bytes), ByteSize(shown.payload_bytes));
+        out.line(format_args!("{}: {elements}, {payload} in {bytes}, verified", args.to.display()))?;
+        out.line(format_args!("dataset {}", shown.dataset))?;
+        if let Some(slots) = shown.released_slots {
+            out.line(format_args!("released hold {}: {}", args.id, counted(slots.into(), "slot")))?;
+        }
+    }
+    match done.damaged.first() {
+        None => Ok(()),
+        Some(first) => {
+            let places = counted(done.damaged.len() as u64, "place");
+            let what = format!("{places} of the hold could not be read, the first is {first}");
+            Err(Failure::failed(what).at_path(&ring).advice("the dataset has all else; the hold is kept"))
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! A hold becomes a dataset outside the ring: verified, released, read and queried where it lies, and opened by MCAP tools.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use crate::common;
+
+use common::{documented, ends, folder, record, run};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Records lines with attributes, and holds the middle of them.
+fn held(dir: &Path) {
+    let mut lines = String::new();
+    for at in 0..20_000 {
+        let level = ["info", "warn", "error"][at % 3];
+        let text = format!("the {level} of request {} on host web-{}", at / 7, at % 20).repeat(3);
+        writeln!(lines, "{{\"n\": {at}, \"level\": \"{level}\", \"text\": \"{text}\"}}").unwrap();
+    }
+    fs::write(dir.join("in.jsonl"), lines).unwrap();
+    let said = record(
+        dir,
+        "r.hf --size 16MiB --slot 64KiB --source file:in.jsonl --name log --frame lines --attr n:int=json:n \
+         --attr level:text=json:level",
+        Stdio::null(),
+    );
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    ends(dir, "hold r.hf --stream log --ordinals 5000..12000 --reason outage_4711", 0);
+}
+
+#[test]
+fn a_hold_becomes_a_dataset_that_is_read_and_queried_like_the_ring() {
+    let folder = folder();
+    let dir = folder.path();
+    held(dir);
+    let exports = ["raw", "mcap", "jsonl"];
+    for format in exports {
+        ends(dir, &format!("read r.hf --ordinals 5000..12000 --format {format} -o ring.{format}"), 0);
+    }
+    let question = "select_level,_count(*)_c,_sum(n)_s_from_log_group_by_level_order_by_level";
+    let all = ends(dir, &format!("query r.hf {question}"), 0).out;
+
+    let said = ends(dir, "evacuate r.hf 1 --to run1.mcap --release --json", 0).json();
+    documented("evacuate", [&said]);
+    assert_eq!(said["elements"], 7000);
+    assert!(said["released_slots"].as_u64().unwrap() > 0, "{said}");
+    assert!(said["bytes"].as_u64().unwrap() < said["payload_bytes"].as_u64().unwrap() / 2, "{said}");
+    assert_eq!(run(dir, "holds r.hf --json").lines(), Vec::<serde_json::Value>::new());
+
+    // Whatever the ring exported, the dataset exports.
+    for format in exports {
+        ends(dir, &format!("read run1.mcap --format {format} -o dataset.{format}"), 0);
+        let (ring, dataset) =
+            (fs::read(dir.join(format!("ring.{format}"))), fs::read(dir.join(format!("dataset.{format}"))));
+        assert!(ring.unwrap() == dataset.unwrap(), "{format}");
+    }
+    // One query spans both, and every element counts once.
+    assert_eq!(ends(dir, &format!("query r.hf run1.mcap {question}"), 0).out, all);
+    let counted =
+        ends(dir, "query run1.mcap select_count(*)_c,_min(ordinal)_a,_max(ordinal)_z_from_log --json", 0);
+    assert_eq!(counted.json(), serde_json::json!({"c": 7000, "a": 5000, "z": 11999}));
+
+    let info = ends(dir, "dataset info run1.mcap --json", 0).json();
+    // docs/dataset.md describes the manifest.
+    let mut brief = info.clone();
+    brief["manifest"] = serde_json::json!({});
+    documented("dataset", [&brief]);
+    assert_eq!(info["dataset"], said["dataset"]);
+    assert_eq!(info["manifest"]["provenance"]["reason"], "outage 4711");
+    assert!(
+        ends(dir, "dataset info run1.mcap", 0).out.contains("hold 1 of ring \"r\", by tester: outage 4711")
+    );
+    let verified = ends(dir, "dataset verify run1.mcap --json", 0).json();
+    documented("dataset", [&verified]);
+    assert_eq!(verified["damaged"], serde_json::json!([]));
+
+    python_reads(dir);
+}
+
+/// The Python package reads every message, and checks all checksums.
+fn python_reads(dir: &Path) {
+    let Some(python) = std::env::var_os("HOLDFAST_PYTHON").filter(|python| Path::new(python).is_file())
+    else {
+        eprintln!("HOLDFAST_PYTHON is unset: the package mcap does not look at the dataset");
+        return;
+    };
+    let script = "
+import json
+from mcap.reader import make_reader
+with open('run1.mcap', 'rb') as file:
+    reader = make_reader(file, validate_crcs=True)
+    seen = [json.loads(m.data)['n'] for s, c, m in reader.iter_messages(topics=['log'])]
+    assert seen == list(range(5000, 12000)), len(seen)
+    names = [a.name for a in reader.iter_attachments()]
+    assert names == ['holdfast/index/log.0.parquet', 'holdfast/manifest.json'], names
+";
+    let said = Command::new(python).current_dir(dir).args(["-c", script]).output().unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+}
+
+#[test]
+fn damage_in_a_dataset_is_named_and_never_read() {
+    let folder = folder();
+    let dir = folder.path();
+    held(dir);
+    ends(dir, "evacuate r.hf 1 --to run1.mcap --compress none", 0);
+    let mut bytes = fs::read(dir.join("run1.mcap")).unwrap();
+    let at = bytes.windows(9).position(|bytes| bytes == b"\"n\": 6000").unwrap();
+    bytes[at + 5] ^= 1;
+    fs::write(dir.join("bad.mcap"), &bytes).unwrap();
+    let said = ends(dir, "dataset verify bad.mcap", 1);
+    assert!(
+        said.out.contains("bad.mcap: chunk 0 is damaged: its bytes do not have its BLAKE3"),
+        "{}",
+        said.out
+    );
+    for line in ["read bad.mcap --format raw -o bad.txt", "query bad.mcap select_max(payload)_from_log"] {
+        let said = ends(dir, line, 1);
+        assert!(said.err.contains("chunk 0 is damaged"), "{line}: {}", said.err);
+    }
+    assert!(!dir.join("bad.txt").exists());
+    // What does not need the chunk is answered.
+    ends(dir, "query bad.mcap select_count(*)_from_log_where_n_>_6000", 0);
+    // Cut anywhere, it is no dataset, and says so.
+    for length in [0, 7, 8, 100, bytes.len() / 2, bytes.len() - 1] {
+        fs::write(dir.join("cut.mcap"), &bytes[..length]).unwrap();
+        let said = run(dir, "dataset verify cut.mcap");
+        assert_eq!(said.code, Some(1), "{length}: {}", said.out);
+        assert!(said.err.contains("not a complete MCAP file"), "{length}: {}", said.err);
+    }
+}
+
+#[test]
+fn an_evacuation_that_cannot_be_done_changes_nothing() {
+    let folder = folder();
+    let dir = folder.path();
+    held(dir);
+    fs::write(dir.join("there.mcap"), "mine").unwrap();
+    for (line, code, words) in [
+        ("evacuate r.hf 1 --to there.mcap --release", 1, "there.mcap"),
+        ("evacuate r.hf 2 --to run.mcap", 3, "there is no hold 2"),
+        ("evacuate r.hf 1 --to missing/run.mcap --release", 1, "missing"),
+        ("evacuate r.hf 1 --to run.mcap --compress zip", 2, "zstd:LEVEL"),
+        ("evacuate r.hf 1 --to /dev/full --release", 1, "full"),
+        ("query r.hf r.hf select_1", 2, "one ring at most"),
+    ] {
+        let said = ends(dir, line, code);
+        assert!(said.err.contains(words), "{line}: {}", said.err);
+    }
+    assert_eq!(fs::read(dir.join("there.mcap")).unwrap(), b"mine");
+    assert!(!dir.join("run.mcap").exists());
+    assert_eq!(ends(dir, "holds r.hf --json", 0).lines().len(), 1);
+}
