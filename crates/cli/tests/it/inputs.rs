@@ -6,11 +6,11 @@
 use crate::common;
 use crate::common::made;
 
-use common::{documented, ends, folder, record};
+use common::{documented, ends, folder, record, tool};
 use holdfast_ingest::packet::{Interface, Reader};
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 /// A real file, at most so many bytes of it, or what was made instead.
 fn input(dir: &Path, name: &str, most: usize, made: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
@@ -84,6 +84,37 @@ fn captures_come_back_with_times_lengths_interfaces_link_types_and_comments() {
     packets_come_back(folder.path(), "no such file", made::pcapng);
     let (interfaces, packets) = told(&made::pcapng());
     assert!(interfaces.len() == 2 && interfaces[0] != interfaces[1] && packets[3] != packets[4]);
+}
+
+#[test]
+fn a_capture_with_packets_above_its_snapshot_length_is_exported_for_tcpdump() {
+    let folder = folder();
+    let dir = folder.path();
+    let udp = [69, 0, 0, 28, 0, 1, 0, 0, 64, 17, 0, 0, 10, 1, 1, 1, 10, 1, 1, 2, 3, 232, 7, 209, 0, 8, 0, 0];
+    let frame = [&[255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 0][..], &udp].concat();
+    let mut file = [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 20, 1].map(u32::to_le_bytes).concat();
+    for second in [1, 2] {
+        file.extend([second, 0, 42, 42].map(u32::to_le_bytes).concat());
+        file.extend(&frame);
+    }
+    fs::write(dir.join("input"), &file).unwrap();
+    let line = "r.hf --size 24MiB --slot 256KiB --source replay:input --name s --speed max";
+    let said = record(dir, line, Stdio::null());
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(
+        said.err.contains("snapshot length of their interface, 20 bytes; recorded as 42 bytes"),
+        "{}",
+        said.err
+    );
+    let (_, packets) = told(&file);
+    let (interfaces, export_packets) = told(&back(dir, "--format pcapng"));
+    assert_eq!(export_packets, packets);
+    assert_eq!(interfaces, ["LinkType(1) 42 []"]);
+    let Some(tcpdump) = tool("tcpdump") else { return };
+    let output = Command::new(tcpdump).args(["-nr", "out"]).current_dir(dir).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text.matches("10.1.1.1.1000 > 10.1.1.2.2001: UDP").count(), 2, "{text}");
 }
 
 #[test]

@@ -19,7 +19,9 @@ mod preamble;
 mod reader;
 
 pub use interface::{Interface, LinkType};
-pub use preamble::{LiveInterface, Preamble, PreambleError, ScanError, ScanReport, scan, scan_within};
+pub use preamble::{
+    LiveInterface, Preamble, PreambleError, RaisedSnaplen, ScanError, ScanReport, scan, scan_within,
+};
 pub use reader::{Item, OtherBlock, ReadError, ReadNotes, Reader};
 
 use holdfast_base::Timestamp;

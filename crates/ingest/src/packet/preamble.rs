@@ -7,6 +7,7 @@
 use super::pcapng::{self, options};
 use super::{Broken, Damage, Interface, Item, LinkType, ReadError, ReadNotes, Reader};
 use holdfast_base::{MAX_META, Timestamp};
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 /// A preamble that was made or checked here.
@@ -50,10 +51,23 @@ pub struct ScanReport {
     pub left_out: u64,
     /// What packets and interfaces lost.
     pub notes: ReadNotes,
+    /// Snapshot lengths that packets of their interfaces exceed.
+    pub raised: Vec<RaisedSnaplen>,
+    /// Packets whose original length is less than their captured one.
+    pub originals_too_short: u64,
     /// Where the file stops being readable, if it does.
     pub broke: Option<Broken>,
     /// Bytes of memory in which the largest block has room.
     pub room: usize,
+}
+
+/// A snapshot length that the preamble raises to the longest packet, since libpcap refuses longer ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RaisedSnaplen {
+    /// Length that the file declares.
+    pub declared: u32,
+    /// Length that the preamble declares.
+    pub raised: u32,
 }
 
 /// Why a capture file cannot be used at all.
@@ -196,12 +210,14 @@ pub fn scan_within(
     let mut builder = Builder::new();
     let mut report = ScanReport::default();
     let mut described = 0;
+    let mut largest: Vec<u32> = Vec::new();
     loop {
         // Descriptions are in the reader; they are taken over when the next item comes.
         for interface in &reader.interfaces()[described..] {
             pcapng::push_interface(&mut builder.interfaces, interface);
         }
         described = reader.interfaces().len();
+        largest.resize(described, 0);
         if builder.len() > limit {
             return Err(ScanError::TooLarge { limit });
         }
@@ -211,6 +227,10 @@ pub fn scan_within(
                 report.packets += 1;
                 report.bytes += size;
                 report.largest = report.largest.max(size);
+                if let Some(largest) = largest.get_mut(usize::from(packet.interface)) {
+                    *largest = (*largest).max(packet.data.len() as u32);
+                }
+                report.originals_too_short += u64::from(u64::from(packet.original_len) < size);
                 if let Some(time) = packet.time {
                     let (first, last) = report.times.unwrap_or((time, time));
                     report.times = Some((first.min(time), last.max(time)));
@@ -239,7 +259,30 @@ pub fn scan_within(
     report.left_out = builder.left_out;
     report.notes = reader.notes();
     report.room = reader.room();
-    Ok((Preamble { bytes: builder.finish(), interfaces: reader.plain_interfaces() }, report))
+    let mut interfaces = reader.plain_interfaces();
+    report.raised = raise_snaplens(&mut interfaces, &largest);
+    builder.interfaces.clear();
+    for interface in &interfaces {
+        pcapng::push_interface(&mut builder.interfaces, interface);
+    }
+    Ok((Preamble { bytes: builder.finish(), interfaces }, report))
+}
+
+/// Raises snapshot lengths to the longest packet of their interfaces. Interfaces that declare the same length are
+/// raised together: libpcap refuses interfaces of different lengths, too.
+fn raise_snaplens(interfaces: &mut [Interface], largest: &[u32]) -> Vec<RaisedSnaplen> {
+    let mut needed: BTreeMap<u32, u32> = BTreeMap::new();
+    for (interface, largest) in interfaces.iter().zip(largest) {
+        // A length of 0 is no limit.
+        if interface.snaplen != 0 && *largest > interface.snaplen {
+            let raised = needed.entry(interface.snaplen).or_default();
+            *raised = (*raised).max(*largest);
+        }
+    }
+    for interface in interfaces {
+        interface.snaplen = needed.get(&interface.snaplen).copied().unwrap_or(interface.snaplen);
+    }
+    needed.into_iter().map(|(declared, raised)| RaisedSnaplen { declared, raised }).collect()
 }
 
 /// Collects the parts of a preamble, which may come in any order.

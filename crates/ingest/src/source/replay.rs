@@ -12,7 +12,7 @@ use super::{MAX_PREAMBLE, Opened, Source, SourceEnd, SourceOptions, Speed, messa
 use crate::framing::Framing;
 use crate::mcap;
 use crate::packet::filter::FileFilter;
-use crate::packet::{ReadError, Reader, scan_within};
+use crate::packet::{RaisedSnaplen, ReadError, Reader, scan_within};
 use crate::producer::{Overload, Producer};
 use holdfast_attributes::Counter;
 use holdfast_base::{MAX_META, Timestamp};
@@ -87,6 +87,21 @@ pub(super) fn open(
         notes.push(format!(
             "{name}: packets without a time, for the one they have is before 1970 or behind the year 2262: {}",
             report.notes.times_left_out
+        ));
+    }
+    if let Some(RaisedSnaplen { declared, raised }) = report.raised.first() {
+        let others = match report.raised.len() - 1 {
+            0 => String::new(),
+            more => format!("; other snapshot lengths raised likewise: {more}"),
+        };
+        notes.push(format!(
+            "{name}: packets are longer than the snapshot length of their interface, {declared} bytes; recorded as {raised} bytes{others}"
+        ));
+    }
+    if report.originals_too_short > 0 {
+        notes.push(format!(
+            "{name}: packets whose original length is less than their captured length, which is recorded as both: {}",
+            report.originals_too_short
         ));
     }
     if let Some(broke) = &report.broke {

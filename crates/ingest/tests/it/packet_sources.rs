@@ -96,6 +96,29 @@ fn a_filter_a_snap_length_and_a_loop_do_what_they_say() {
     );
 }
 
+// Promise 5: a length is never changed without a word.
+#[test]
+fn a_length_that_cannot_stay_is_reported_when_the_file_is_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("longer.pcap");
+    let mut bytes = [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 20, 1].map(u32::to_le_bytes).concat();
+    for original in [42u32, 10] {
+        bytes.extend([0, 0, 42, original].map(u32::to_le_bytes).concat());
+        bytes.extend([7; 42]);
+    }
+    std::fs::write(&path, bytes).unwrap();
+    let (opened, stop) = opened(&format!("replay:{}", path.display()), &max());
+    let said = opened.notes.join("\n");
+    for wanted in [
+        "longer than the snapshot length of their interface, 20 bytes; recorded as 42 bytes",
+        "original length is less than their captured length, which is recorded as both: 1",
+    ] {
+        assert!(said.contains(wanted), "{said}");
+    }
+    let (collector, _) = Rig::start(opened, stop, 4).finish();
+    assert!(collector.elements.iter().all(|element| (element.data.len(), element.extra) == (42, 0)));
+}
+
 #[test]
 fn a_truncated_capture_gives_what_is_whole_and_says_at_which_byte_it_breaks() {
     let dir = tempfile::tempdir().unwrap();

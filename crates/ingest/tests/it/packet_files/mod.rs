@@ -7,3 +7,4 @@ mod damage;
 mod filters;
 mod formats;
 mod round_trip;
+mod snapshot_lengths;

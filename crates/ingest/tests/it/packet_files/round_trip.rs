@@ -24,7 +24,7 @@ fn inputs() -> Vec<(String, Vec<u8>)> {
 }
 
 /// The file as Holdfast exports it: its preamble and all its packets.
-fn exported(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn exported(bytes: &[u8]) -> Vec<u8> {
     let (preamble, report) = scan(bytes, 1 << 20).unwrap();
     assert_eq!(report.broke, None);
     let mut out = preamble.as_bytes().to_vec();
@@ -83,7 +83,7 @@ fn flags_are_written_once() {
 }
 
 /// What a program prints, or `None` where it is not installed.
-fn run(program: &str, arguments: &[&str], file: &Path) -> Option<String> {
+pub(crate) fn run(program: &str, arguments: &[&str], file: &Path) -> Option<String> {
     let output = match Command::new(program).args(arguments).arg(file).output() {
         Ok(output) => output,
         Err(error) => {
