@@ -68,7 +68,7 @@ impl Export {
         let writer = match format {
             Format::Raw => raw::Raw::new(&streams[0], output).map(Writer::Raw),
             Format::Pcapng => pcapng::Pcapng::new(&streams[0], output).map(Writer::Pcapng),
-            Format::Mcap => mcap::Mcap::new(streams, output).map(Box::new).map(Writer::Mcap),
+            Format::Mcap => Ok(Writer::Mcap(Box::new(mcap::Mcap::new(streams, output)))),
             Format::Jsonl => Ok(Writer::Jsonl(jsonl::Jsonl::new(streams, output))),
         };
         writer.map(Self)

@@ -1,6 +1,6 @@
 //! MCAP: one channel a stream, no schema, the payloads as messages; preambles as attachments, losses as metadata
 //! records at the end. Written front to back, so that it goes through a pipe. What was replayed from an MCAP file has the
-//! channels, schemas, times and numbers again that it had there.
+//! profile, channels, schemas, times and numbers again that it had there.
 
 use crate::export::{happened, place};
 use crate::output::{Output, failed};
@@ -9,11 +9,11 @@ use holdfast_base::failure::{Failure, Result};
 use holdfast_base::times;
 use holdfast_base::{StreamId, Timestamp};
 use holdfast_format::{Flags, Gap};
-use holdfast_ingest::mcap::MAGIC;
+use holdfast_ingest::mcap::{MAGIC, McapDamage, McapError as Unreadable, McapReader, Record as Replayed};
 use holdfast_reader::{Element, Item};
 use holdfast_ring::StreamStatus;
-use mcap::read::LinearReader;
-use mcap::records::{MessageHeader, Metadata, Record};
+use mcap::read::parse_record;
+use mcap::records::{Channel, MessageHeader, Metadata, Record, SchemaHeader, op};
 use mcap::write::NoSeek;
 use mcap::{Attachment, McapError, WriteOptions, Writer};
 use std::borrow::Cow;
@@ -27,7 +27,7 @@ const MOST_GAPS: usize = 10_000;
 
 /// An export of any streams.
 pub(crate) struct Mcap {
-    writer: Writer<NoSeek<Output>>,
+    writer: LazyWriter,
     streams: Vec<StreamId>,
     names: Vec<String>,
     framings: Vec<BTreeMap<String, String>>,
@@ -41,21 +41,15 @@ pub(crate) struct Mcap {
 }
 
 impl Mcap {
-    pub(crate) fn new(streams: &[StreamStatus], output: Output) -> Result<Self> {
-        let library = concat!("holdfast ", env!("CARGO_PKG_VERSION"));
-        let options = WriteOptions::library(WriteOptions::new(), library)
-            .compression(None)
-            .chunk_size(Some(CHUNK))
-            .disable_seeking(true);
-        let writer = options.create(NoSeek::new(output)).map_err(wrong)?;
+    pub(crate) fn new(streams: &[StreamStatus], output: Output) -> Self {
         let framing = |stream: &StreamStatus| {
             BTreeMap::from([
                 ("framing".to_owned(), stream.framing.clone()),
                 ("kind".to_owned(), stream.kind.name().to_owned()),
             ])
         };
-        Ok(Self {
-            writer,
+        Self {
+            writer: LazyWriter::Output(output),
             streams: streams.iter().map(|stream| stream.id).collect(),
             names: streams.iter().map(|stream| stream.name.clone()).collect(),
             framings: streams.iter().map(framing).collect(),
@@ -64,7 +58,7 @@ impl Mcap {
             preambles: vec![Vec::new(); streams.len()],
             gaps: Vec::new(),
             more_gaps: 0,
-        })
+        }
     }
 
     pub(crate) fn item(&mut self, item: &Item<'_>) -> Result<()> {
@@ -85,8 +79,10 @@ impl Mcap {
             return Ok(());
         }
         self.preambles[place] = bytes.to_vec();
-        if let Some(records) = bytes.strip_prefix(&MAGIC) {
-            return self.replayed(place, records);
+        if bytes.starts_with(&MAGIC)
+            && let Some(file) = ReplayedFile::parse(bytes)
+        {
+            return self.replayed(place, &file);
         }
         let attachment = Attachment {
             log_time: 0,
@@ -95,26 +91,30 @@ impl Mcap {
             media_type: "application/octet-stream".to_owned(),
             data: Cow::Borrowed(bytes),
         };
-        self.writer.attach(&attachment).map_err(wrong)
+        self.writer.begun("")?.attach(&attachment).map_err(wrong)
     }
 
-    /// Writes the schemas and channels of a file that was replayed.
-    fn replayed(&mut self, place: usize, records: &[u8]) -> Result<()> {
+    /// Writes the schemas and channels of a file that was replayed, under their own numbers where these are free.
+    fn replayed(&mut self, place: usize, file: &ReplayedFile) -> Result<()> {
+        let profile = if self.streams.len() == 1 { &file.profile } else { "" };
+        let writer = self.writer.begun(profile)?;
         let (mut schemas, mut channels) = (BTreeMap::from([(0, 0)]), BTreeMap::new());
-        for record in LinearReader::sans_magic(records) {
-            match record.map_err(wrong)? {
-                Record::Schema { header, data } => {
-                    let id = self.writer.add_schema(&header.name, &header.encoding, &data).map_err(wrong)?;
-                    schemas.insert(header.id, id);
+        for (SchemaHeader { id, name, encoding }, data) in &file.schemas {
+            let added = match writer.add_schema_with_id(*id, name, encoding, data) {
+                Err(McapError::ConflictingSchemas(_)) => writer.add_schema(name, encoding, data),
+                added => added,
+            };
+            schemas.insert(*id, added.map_err(wrong)?);
+        }
+        for Channel { id, schema_id, topic, message_encoding, metadata } in &file.channels {
+            let schema = schemas.get(schema_id).copied().unwrap_or(0);
+            let added = match writer.add_channel_with_id(*id, schema, topic, message_encoding, metadata) {
+                Err(McapError::ConflictingChannels(_)) => {
+                    writer.add_channel(schema, topic, message_encoding, metadata)
                 }
-                Record::Channel(channel) => {
-                    let schema = schemas.get(&channel.schema_id).copied().unwrap_or(0);
-                    let (topic, encoding) = (&channel.topic, &channel.message_encoding);
-                    let id = self.writer.add_channel(schema, topic, encoding, &channel.metadata);
-                    channels.insert(channel.id, id.map_err(wrong)?);
-                }
-                _ => {}
-            }
+                added => added,
+            };
+            channels.insert(*id, added.map_err(wrong)?);
         }
         self.replayed[place] = channels;
         Ok(())
@@ -125,24 +125,29 @@ impl Mcap {
         if let Some(channel) = self.channels[place] {
             return Ok(channel);
         }
-        let added = self.writer.add_channel(0, &self.names[place], "", &self.framings[place]);
+        let writer = self.writer.begun("")?;
+        let added = writer.add_channel(0, &self.names[place], "", &self.framings[place]);
         let channel = added.map_err(wrong)?;
         self.channels[place] = Some(channel);
         Ok(channel)
     }
 
-    /// What the header of a replayed message says.
+    /// The header of a replayed message, as in its file.
     fn was(&self, place: usize, element: &Element<'_>) -> Option<MessageHeader> {
         let channels = Some(&self.replayed[place]).filter(|channels| !channels.is_empty())?;
         let mut values = given::values(element.meta);
         let _topic = values.next()?;
         let mut number =
-            || values.next()?.map_or(Some(0), |value| value.try_into().ok().map(u64::from_le_bytes));
-        let (sequence, publish_time, channel) = (number()?, number()?, number()?);
+            || Some(values.next()?.and_then(|value| value.try_into().ok()).map(u64::from_le_bytes));
+        let (sequence, publish_time, channel) = (number()?, number()?, number()??);
+        // Times that attributes cannot have follow.
+        let late = number().flatten().zip(number().flatten());
+        let (log_time, publish_time) =
+            late.unwrap_or((nanos(happened(element)), publish_time.unwrap_or_default()));
         Some(MessageHeader {
             channel_id: *channels.get(&u16::try_from(channel).ok()?)?,
-            sequence: sequence as u32,
-            log_time: nanos(element.event?),
+            sequence: sequence? as u32,
+            log_time,
             publish_time,
         })
     }
@@ -152,7 +157,7 @@ impl Mcap {
         if element.flags.has(Flags::HEADER)
             && let Some(header) = self.was(place, element)
         {
-            return self.writer.write_to_known_channel(&header, element.data).map_err(wrong);
+            return self.writer.begun("")?.write_to_known_channel(&header, element.data).map_err(wrong);
         }
         let header = MessageHeader {
             channel_id: self.channel(place)?,
@@ -161,7 +166,7 @@ impl Mcap {
             log_time: nanos(happened(element)),
             publish_time: nanos(element.arrival),
         };
-        self.writer.write_to_known_channel(&header, element.data).map_err(wrong)
+        self.writer.begun("")?.write_to_known_channel(&header, element.data).map_err(wrong)
     }
 
     fn gap(&mut self, stream: StreamId, ordinal: u64, gap: &Gap) {
@@ -193,17 +198,90 @@ impl Mcap {
                 self.channel(place)?;
             }
         }
-        for metadata in std::mem::take(&mut self.gaps) {
-            self.writer.write_metadata(&Metadata { name: "gap".to_owned(), metadata }).map_err(wrong)?;
+        let mut writer = self.writer.into_begun()?;
+        for metadata in self.gaps {
+            writer.write_metadata(&Metadata { name: "gap".to_owned(), metadata }).map_err(wrong)?;
         }
         if self.more_gaps > 0 {
             let metadata = BTreeMap::from([("count".to_owned(), self.more_gaps.to_string())]);
-            self.writer
-                .write_metadata(&Metadata { name: "more gaps".to_owned(), metadata })
-                .map_err(wrong)?;
+            writer.write_metadata(&Metadata { name: "more gaps".to_owned(), metadata }).map_err(wrong)?;
         }
-        self.writer.finish().map_err(wrong)?;
-        Ok(self.writer.into_inner().into_inner())
+        writer.finish().map_err(wrong)?;
+        Ok(writer.into_inner().into_inner())
+    }
+}
+
+/// Writer whose header is written with its first record, since a replayed file's profile is known by then.
+enum LazyWriter {
+    Output(Output),
+    Begun(Box<Writer<NoSeek<Output>>>),
+    /// The header could not be written.
+    Failed,
+}
+
+impl LazyWriter {
+    /// The writer; with this profile in the header, if nothing is written yet.
+    fn begun(&mut self, profile: &str) -> Result<&mut Writer<NoSeek<Output>>> {
+        if let Self::Output(_) = self
+            && let Self::Output(output) = std::mem::replace(self, Self::Failed)
+        {
+            let library = concat!("holdfast ", env!("CARGO_PKG_VERSION"));
+            let options = WriteOptions::library(WriteOptions::new(), library)
+                .profile(profile)
+                .compression(None)
+                .chunk_size(Some(CHUNK))
+                .disable_seeking(true);
+            *self = Self::Begun(Box::new(options.create(NoSeek::new(output)).map_err(wrong)?));
+        }
+        match self {
+            Self::Begun(writer) => Ok(writer),
+            Self::Output(_) | Self::Failed => Err(Failure::failed("cannot write MCAP: its header failed")),
+        }
+    }
+
+    fn into_begun(mut self) -> Result<Box<Writer<NoSeek<Output>>>> {
+        self.begun("")?;
+        match self {
+            Self::Begun(writer) => Ok(writer),
+            Self::Output(_) | Self::Failed => Err(Failure::failed("cannot write MCAP: its header failed")),
+        }
+    }
+}
+
+/// Profile, schemas and channels of a file that was replayed, from the preamble of its stream.
+struct ReplayedFile {
+    profile: String,
+    schemas: Vec<(SchemaHeader, Vec<u8>)>,
+    channels: Vec<Channel>,
+}
+
+impl ReplayedFile {
+    /// Reads a preamble; `None` where it is not that of a replayed file.
+    fn parse(preamble: &[u8]) -> Option<Self> {
+        let mut file = Self { profile: String::new(), schemas: Vec::new(), channels: Vec::new() };
+        let mut reader = McapReader::new(preamble);
+        loop {
+            let (kind, content) = match reader.next_record() {
+                Ok(Some(Replayed::Header(content))) => (op::HEADER, content),
+                Ok(Some(Replayed::Schema(content))) => (op::SCHEMA, content),
+                Ok(Some(Replayed::Channel(content))) => (op::CHANNEL, content),
+                // A preamble has no record of the end of data.
+                Err(Unreadable::Broken { at_byte, damage: McapDamage::Cut })
+                    if at_byte == preamble.len() as u64 =>
+                {
+                    return Some(file);
+                }
+                Ok(Some(Replayed::Message(_) | Replayed::Other) | None) | Err(_) => return None,
+            };
+            match parse_record(kind, content) {
+                Ok(Record::Header(header)) => file.profile = header.profile,
+                Ok(Record::Schema { header, data }) => file.schemas.push((header, data.into_owned())),
+                Ok(Record::Channel(channel)) => file.channels.push(channel),
+                // Recorders before this version left an empty header where the file had none.
+                Err(_) if kind == op::HEADER => {}
+                Ok(_) | Err(_) => return None,
+            }
+        }
     }
 }
 

@@ -16,7 +16,7 @@
 mod preamble;
 mod reader;
 
-pub use preamble::{Channels, McapPreamble, McapScanReport, scan};
+pub use preamble::{McapPreamble, McapScanReport, scan};
 pub(crate) use reader::LZ4_BUFFERS;
 pub use reader::{MOST_RECORD, McapDamage, McapError, McapReader, Message, Record};
 
@@ -31,9 +31,21 @@ mod opcode {
     pub(super) const CHANNEL: u8 = 4;
     pub(super) const MESSAGE: u8 = 5;
     pub(super) const CHUNK: u8 = 6;
-    pub(super) const ATTACHMENT: u8 = 9;
-    pub(super) const METADATA: u8 = 12;
+    /// Indexes and statistics of records that are read themselves.
+    pub(super) const INDEXES: [u8; 6] = [7, 8, 10, 11, 13, 14];
     pub(super) const DATA_END: u8 = 15;
+
+    /// The name of a type of record.
+    pub(super) fn name(kind: u8) -> &'static str {
+        match kind {
+            HEADER => "header",
+            SCHEMA => "schema",
+            CHANNEL => "channel",
+            MESSAGE => "message",
+            CHUNK => "chunk",
+            _ => "unknown",
+        }
+    }
 }
 
 /// Takes the fields of a record, from its beginning on.

@@ -113,3 +113,130 @@ assert len(told('back.mcap')[0]) == 3
     let output = Command::new(python).args(["-c", script]).current_dir(dir).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+fn entry(kind: u8, content: &[u8]) -> Vec<u8> {
+    [&[kind][..], &(content.len() as u64).to_le_bytes(), content].concat()
+}
+
+fn text(text: &str) -> Vec<u8> {
+    [&(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat()
+}
+
+fn channel(id: u16, schema: u16, topic: &str) -> Vec<u8> {
+    entry(4, &[&id.to_le_bytes()[..], &schema.to_le_bytes(), &text(topic), &text("json"), &[0; 4]].concat())
+}
+
+fn schema(id: u16) -> Vec<u8> {
+    entry(3, &[&id.to_le_bytes()[..], &text("S"), &text("jsonschema"), &text("{}")].concat())
+}
+
+fn message(channel: u16, sequence: u32, log_time: u64, publish_time: u64) -> Vec<u8> {
+    let times = [log_time.to_le_bytes(), publish_time.to_le_bytes()].concat();
+    entry(5, &[&channel.to_le_bytes()[..], &sequence.to_le_bytes(), &times, b"{}"].concat())
+}
+
+/// A file of these records, which ends as it should.
+fn file(records: &[Vec<u8>]) -> Vec<u8> {
+    let end = [entry(15, &[0; 4]), entry(2, &[0; 20])].concat();
+    [MAGIC, &records.concat(), &end, MAGIC].concat()
+}
+
+const MAGIC: &[u8] = b"\x89MCAP0\r\n";
+
+/// Records a file, and exports the stream; the recorder's exit code and messages, and what the export tells.
+fn there_and_back(dir: &Path, bytes: &[u8]) -> (Option<i32>, String, Vec<String>) {
+    for name in ["r.hf", "back.mcap"] {
+        let _ = fs::remove_file(dir.join(name));
+    }
+    fs::write(dir.join("in.mcap"), bytes).unwrap();
+    let said = record(dir, "r.hf --size 16MiB --source replay:in.mcap --name s --speed max", Stdio::null());
+    ends(dir, "read r.hf --format mcap -o back.mcap", 0);
+    (said.code, said.err, told(&dir.join("back.mcap")))
+}
+
+fn line(topic: &str, schema: &str, sequence: u32, log_time: u64, publish_time: u64) -> String {
+    format!("{topic} json {{}} {schema} {:?} {:?}", (sequence, log_time, publish_time), b"{}")
+}
+
+#[test]
+fn times_beyond_63_bits_come_back() {
+    let folder = folder();
+    let last = u64::MAX - 89_999_999_999;
+    let times = [(last, 1 << 63), (1 << 63, 7), (7, u64::MAX), ((1 << 63) - 1, 0)];
+    let messages = (1..).zip(times).map(|(number, (log, publish))| message(1, number, log, publish));
+    let header = entry(1, &[text("ros2"), text("lib")].concat());
+    let bytes = file(&[header, channel(1, 0, "/t"), messages.collect::<Vec<_>>().concat()]);
+    let (code, said, back) = there_and_back(folder.path(), &bytes);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("messages with a log or publish time after the year 2262: 3"), "{said}");
+    let wanted: Vec<_> =
+        (1..).zip(times).map(|(number, (log, publish))| line("/t", "None", number, log, publish)).collect();
+    assert_eq!(back, wanted);
+    // The profile tells readers how messages are encoded.
+    let export = fs::read(folder.path().join("back.mcap")).unwrap();
+    assert!(export.starts_with(&[MAGIC, &[1], &(8 + 4 + 14u64).to_le_bytes(), &text("ros2")].concat()));
+}
+
+#[test]
+fn numbers_of_channels_and_schemas_come_back_even_where_their_contents_are_the_same() {
+    let folder = folder();
+    let records = [
+        schema(3),
+        schema(9),
+        channel(5, 3, "/t"),
+        channel(7, 9, "/t"),
+        channel(0, 9, "/t"),
+        message(7, 1, 2, 3),
+    ];
+    let (code, said, back) = there_and_back(folder.path(), &file(&records));
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(back.len(), 1);
+    let export = fs::read(folder.path().join("back.mcap")).unwrap();
+    let summary = mcap::Summary::read(&export).unwrap().unwrap();
+    let mut numbers: Vec<_> =
+        summary.channels.values().map(|channel| (channel.id, channel.schema.as_ref().unwrap().id)).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [(0, 9), (5, 3), (7, 9)]);
+    let counts = summary.stats.unwrap().channel_message_counts;
+    assert_eq!(counts.into_iter().filter(|(_, count)| *count > 0).collect::<Vec<_>>(), [(7, 1)]);
+}
+
+// Promises 2 and 8: the stream ends where the file is wrong, with a gap, and the export has all before.
+#[test]
+fn files_that_are_wrong_end_with_the_fault_and_are_exported_up_to_there() {
+    let folder = folder();
+    let header = || entry(1, &[0; 8]);
+    let good = || [channel(1, 0, "/t"), message(1, 1, 5, 6)].concat();
+    let map = [text("a"), text("1"), text("a"), text("2")].concat();
+    let map = [&(map.len() as u32).to_le_bytes()[..], &map].concat();
+    let key_twice = entry(4, &[&[2, 0, 0, 0][..], &text("/u"), &text(""), &map].concat());
+    let other_schema = entry(3, &[&[1, 0][..], &text("T"), &text("x"), &text("y")].concat());
+    let cases = [
+        (channel(1, 0, "/other"), "channel 1 is defined again with other contents"),
+        ([schema(1), other_schema].concat(), "schema 1 is defined again with other contents"),
+        (
+            [channel(2, 7, "/u"), schema(7)].concat(),
+            "channel 2 refers to schema 7, which no record before it defines",
+        ),
+        (key_twice, "the metadata of channel 2 has a key twice"),
+        (message(2, 1, 1, 1), "a message refers to channel 2, which no record before it defines"),
+    ];
+    for (fault, wanted) in cases {
+        let bytes = file(&[header(), good(), fault, message(1, 2, 7, 8)]);
+        let (code, said, back) = there_and_back(folder.path(), &bytes);
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains(wanted) && !said.contains("packet"), "{said}");
+        assert_eq!(back, [line("/t", "None", 1, 5, 6)], "{wanted}");
+        let gaps = ends(folder.path(), "gaps r.hf --json", 0).lines();
+        assert_eq!(gaps[0]["cause"], "source_failed", "{gaps:?}");
+    }
+}
+
+#[test]
+fn a_file_without_a_header_is_exported_with_an_empty_one() {
+    let folder = folder();
+    let (code, said, back) =
+        there_and_back(folder.path(), &file(&[channel(1, 0, "/t"), message(1, 1, 5, 6)]));
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(back, [line("/t", "None", 1, 5, 6)]);
+}

@@ -22,7 +22,7 @@ pub enum McapDamage {
     #[error("the file is truncated")]
     Cut,
     /// A record whose fields do not fit into it.
-    #[error("a record of type {0} is malformed")]
+    #[error("a {} record is malformed", opcode::name(*.0))]
     Malformed(u8),
     /// More than is read at once.
     #[error("a record is larger than {} MiB", MOST_RECORD >> 20)]
@@ -33,18 +33,32 @@ pub enum McapDamage {
     /// A chunk that cannot be unpacked to what it says.
     #[error("a chunk is damaged")]
     Chunk,
-    /// A message without its channel.
-    #[error("a message refers to an unknown channel")]
-    NoChannel,
+    /// A message of a channel that no record before it defines.
+    #[error("a message refers to channel {0}, which no record before it defines")]
+    NoChannel(u16),
+    /// A channel of a schema that no record before it defines.
+    #[error("channel {channel} refers to schema {schema}, which no record before it defines")]
+    NoSchema {
+        /// The channel.
+        channel: u16,
+        /// Its schema.
+        schema: u16,
+    },
     /// Schemas and channels that are too many.
     #[error("its schemas and channels need more than {} MiB", .limit >> 20)]
     Preamble {
         /// Bytes that there may be.
         limit: usize,
     },
-    /// Two of one number.
-    #[error("two schemas or channels have the same id")]
-    Twice,
+    /// A channel number that is used again.
+    #[error("channel {0} is defined again with other contents")]
+    ChannelTwice(u16),
+    /// A schema number that is used again.
+    #[error("schema {0} is defined again with other contents")]
+    SchemaTwice(u16),
+    /// A metadata key of a channel that is used again.
+    #[error("the metadata of channel {0} has a key twice")]
+    KeyTwice(u16),
 }
 
 /// Why reading ended early.
@@ -83,6 +97,13 @@ pub struct Message<'a> {
     pub data: &'a [u8],
 }
 
+impl Message<'_> {
+    /// Tells if a time of it is after 2262: nanoseconds in 63 bits end there.
+    pub(crate) fn is_late(&self) -> bool {
+        self.log_time.max(self.publish_time) > i64::MAX as u64
+    }
+}
+
 /// What is read of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
@@ -94,7 +115,7 @@ pub enum Record<'a> {
     Channel(&'a [u8]),
     /// A message.
     Message(Message<'a>),
-    /// Something that is passed over: an attachment, or metadata.
+    /// Something that is passed over: an attachment, metadata, or a record of an unknown type.
     Other,
 }
 
@@ -152,14 +173,14 @@ impl<R: Read> McapReader<R> {
                 if matters(kind) {
                     break (kind, RecordBuffer::Chunk(start..self.inside));
                 }
-                continue;
+                return Ok(Some(Record::Other));
             }
             match self.outer()? {
                 opcode::DATA_END | opcode::FOOTER => return Ok(None),
                 opcode::CHUNK => self.unpack().map_err(|damage| self.broken(damage))?,
                 kind if matters(kind) => break (kind, RecordBuffer::Record),
-                opcode::ATTACHMENT | opcode::METADATA => return Ok(Some(Record::Other)),
-                _ => {}
+                kind if opcode::INDEXES.contains(&kind) => {}
+                _ => return Ok(Some(Record::Other)),
             }
         };
         let begun = self.begun;

@@ -9,7 +9,7 @@ use super::replay::{Pace, wait_until_due};
 use super::stop::StopFlag;
 use super::{MAX_PREAMBLE, Opened, Source, SourceEnd, SourceOptions, Speed};
 use crate::framing::{Framing, MAX_HEADER};
-use crate::mcap::{self, Channels, McapDamage, McapError, McapReader, Message, Record, scan};
+use crate::mcap::{self, McapError, McapPreamble, McapReader, Message, Record, scan};
 use crate::producer::{Marks, Overload, Producer};
 use holdfast_attributes::given;
 use holdfast_base::Timestamp;
@@ -20,7 +20,7 @@ use std::io::{BufReader, Seek};
 struct MessageSource {
     name: String,
     file: File,
-    channels: Channels,
+    preamble: McapPreamble,
     speed: Speed,
     repeat: bool,
     header: Vec<u8>,
@@ -43,15 +43,25 @@ pub(super) fn open(
     file.rewind().map_err(|error| problem(name, "read the file again", error))?;
     let mut notes = Vec::new();
     if report.left_out > 0 {
-        notes.push(format!("{name}: attachments and metadata left out: {}", report.left_out));
+        notes.push(format!(
+            "{name}: attachments, metadata and records of unknown types left out: {}",
+            report.left_out
+        ));
+    }
+    if report.late > 0 {
+        notes.push(format!(
+            "{name}: messages with a log or publish time after the year 2262: {}; exports have these times, searches find nulls",
+            report.late
+        ));
     }
     if let Some(broke) = &report.broke {
         notes.push(format!("{name}: {broke}; whole messages before it: {}", report.messages));
     }
+    let bytes = preamble.to_bytes();
     let source = MessageSource {
         name: name.to_owned(),
         file,
-        channels: preamble.channels(),
+        preamble,
         speed: options.speed.unwrap_or(Speed::Times(1.0)),
         repeat: options.repeat && report.messages > 0,
         header: Vec::with_capacity(MAX_HEADER),
@@ -59,7 +69,7 @@ pub(super) fn open(
     Ok(Opened {
         source: Box::new(source),
         kind: StreamKind::Bytes,
-        preamble: Some(preamble.to_bytes()),
+        preamble: Some(bytes),
         leads: false,
         framing: Framing::Attr32,
         overload,
@@ -68,7 +78,8 @@ pub(super) fn open(
     })
 }
 
-/// The header of a message, in the order of the ready-made list `mcap`.
+/// The header of a message, in the order of the ready-made list `mcap`. Where a time of it is after 2262, the log and the
+/// publish time of the file follow: no attribute takes them, an export does.
 fn header(into: &mut Vec<u8>, message: &Message<'_>, topic: &str) {
     into.clear();
     given::push(into, Some(topic.as_bytes()).filter(|topic| topic.len() <= MAX_TEXT));
@@ -78,6 +89,10 @@ fn header(into: &mut Vec<u8>, message: &Message<'_>, topic: &str) {
         i64::try_from(message.publish_time).ok().map(i64::to_le_bytes).as_ref().map(<[u8; 8]>::as_slice),
     );
     given::push(into, Some(&u64::from(message.channel).to_le_bytes()));
+    if message.is_late() {
+        given::push(into, Some(&message.log_time.to_le_bytes()));
+        given::push(into, Some(&message.publish_time.to_le_bytes()));
+    }
 }
 
 impl MessageSource {
@@ -104,16 +119,16 @@ impl MessageSource {
             if stop.is_stopped() {
                 return Ok(SourceEnd::Stopped);
             }
-            let at_byte = reader.position();
-            let message = match reader.next_record() {
-                Ok(Some(Record::Message(message))) => message,
-                Ok(Some(_)) => continue,
+            let record = match reader.next_record() {
+                Ok(Some(record)) => record,
                 Ok(None) => return Ok(SourceEnd::Ended),
                 Err(error) => return Err(self.failed(error)),
             };
-            let Some(topic) = self.channels.topic(message.channel) else {
-                return Err(self.failed(McapError::Broken { at_byte, damage: McapDamage::NoChannel }));
-            };
+            if let Err(damage) = self.preamble.check(&record) {
+                return Err(self.failed(McapError::Broken { at_byte: reader.position(), damage }));
+            }
+            let Record::Message(message) = record else { continue };
+            let topic = self.preamble.topic(message.channel).unwrap_or_default();
             let time = i64::try_from(message.log_time).ok().map(Timestamp);
             if let (Some(pace), Some(time)) = (&mut pace, time)
                 && !wait_until_due(pace, time, out, stop, &self.name)?

@@ -28,8 +28,20 @@ fn schema(id: u16) -> Vec<u8> {
     record(3, &[&id.to_le_bytes()[..], &text("Point"), &text("ros2msg"), &text("float64 x")].concat())
 }
 
+fn other_schema(id: u16) -> Vec<u8> {
+    record(3, &[&id.to_le_bytes()[..], &text("Point"), &text("ros2msg"), &text("float32 x")].concat())
+}
+
 fn channel(id: u16, schema: u16, topic: &str) -> Vec<u8> {
-    let metadata = [text("rate"), text("10")].concat();
+    channel_of(id, schema, topic, &["rate", "10"])
+}
+
+fn channel_with(id: u16, metadata: &[&str]) -> Vec<u8> {
+    channel_of(id, 0, "/t", metadata)
+}
+
+fn channel_of(id: u16, schema: u16, topic: &str, metadata: &[&str]) -> Vec<u8> {
+    let metadata: Vec<u8> = metadata.iter().flat_map(|one| text(one)).collect();
     let metadata = [&(metadata.len() as u32).to_le_bytes()[..], &metadata].concat();
     let ids = [id.to_le_bytes(), schema.to_le_bytes()].concat();
     record(4, &[&ids[..], &text(topic), &text("cdr"), &metadata].concat())
@@ -156,11 +168,10 @@ proptest! {
         prop_assert!(error.is_none(), "{error:?}");
         prop_assert_eq!(&all, &sent);
         let (preamble, report) = scan(&bytes[..], 1 << 20).unwrap();
-        prop_assert_eq!((report.messages, report.left_out, report.broke.is_none()), (sent.len() as u64, 1, true));
-        let channels = preamble.channels();
+        prop_assert_eq!((report.messages, report.left_out, report.broke.is_none()), (sent.len() as u64, 2, true));
         for message in &sent {
             let topic = format!("/topic/{}", message.channel);
-            prop_assert_eq!(channels.topic(message.channel), Some(topic.as_str()));
+            prop_assert_eq!(preamble.topic(message.channel), Some(topic.as_str()));
         }
         // What a reader needs is the beginning of a file that says the same.
         let again = preamble.to_bytes();
@@ -217,7 +228,11 @@ fn messages_are_elements_with_what_the_file_says_of_them() {
     let (opened, stop) = opened(&of(dir.path(), &bytes), &max);
     assert_eq!((opened.kind, opened.framing), (StreamKind::Bytes, Framing::Attr32));
     assert!(opened.preamble.as_ref().unwrap().starts_with(&MAGIC));
-    assert!(opened.notes[0].contains("attachments and metadata left out: 1"), "{:?}", opened.notes);
+    assert!(
+        opened.notes[0].contains("attachments, metadata and records of unknown types left out: 2"),
+        "{:?}",
+        opened.notes
+    );
     let mut rig = Rig::counting(opened, stop, Some("mcap".parse().unwrap()));
     rig.collect_until(|_| false);
     let (collector, end) = rig.finish();
@@ -263,6 +278,71 @@ fn a_file_is_looped_and_one_that_breaks_is_replayed_as_far_as_it_is_whole() {
     assert!(error.contains(&format!("at byte {}: the file is truncated", ends[4])), "{error}");
 }
 
+fn message(channel: u16, sequence: u32, log_time: u64, publish_time: u64) -> Sent {
+    Sent { channel, sequence, log_time, publish_time, data: b"{}".to_vec() }
+}
+
+// Promise 5: a message is never recorded as one of a channel that is not its own.
+#[test]
+fn a_replay_ends_where_the_look_through_the_file_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let max = SourceOptions { speed: Some(Speed::Max), ..SourceOptions::default() };
+    let before = [channel_of(1, 0, "/t", &[]), message(1, 1, 5, 6).record()].concat();
+    let behind = message(1, 2, 5, 6).record();
+    for (damage, said) in [
+        (channel(1, 0, "/other"), "channel 1 is defined again with other contents"),
+        ([schema(7), other_schema(7)].concat(), "schema 7 is defined again with other contents"),
+        (channel(2, 7, "/other"), "channel 2 refers to schema 7, which no record before it defines"),
+        (channel_with(2, &["a", "1", "a", "1"]), "the metadata of channel 2 has a key twice"),
+        (message(9, 1, 5, 6).record(), "a message refers to channel 9, which no record before it defines"),
+    ] {
+        for chunked in [false, true] {
+            let damaged = [&damage[..], &schema(7), &behind].concat();
+            let damaged = if chunked { chunk("zstd", &damaged) } else { damaged };
+            let bytes = [&MAGIC[..], &before, &damaged, &record(15, &[0; 4])].concat();
+            let (source, stop) = opened(&of(dir.path(), &bytes), &max);
+            let notes = source.notes.join("\n");
+            assert!(notes.contains(said) && notes.contains("whole messages before it: 1"), "{notes}");
+            let (collector, end) = Rig::start(source, stop, 8).finish();
+            assert_eq!((collector.elements.len(), collector.gaps.len()), (1, 1), "{said}");
+            let error = end.unwrap_err().to_string();
+            assert!(error.contains(said) && notes.contains(&error), "{error} / {notes}");
+        }
+    }
+}
+
+#[test]
+fn times_after_2262_follow_in_the_header_and_are_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let max = SourceOptions { speed: Some(Speed::Max), ..SourceOptions::default() };
+    let late = 1u64 << 63;
+    let sent = [message(1, 1, late, 5), message(1, 2, 5, late), message(1, 3, late - 1, late - 1)];
+    let records: Vec<u8> = sent.iter().flat_map(Sent::record).collect();
+    let bytes = [&MAGIC[..], &channel(1, 0, "/t"), &records, &record(15, &[0; 4])].concat();
+    let (source, stop) = opened(&of(dir.path(), &bytes), &max);
+    assert!(source.notes[0].contains("time after the year 2262: 2; exports"), "{:?}", source.notes);
+    let (collector, end) = Rig::start(source, stop, 8).finish();
+    assert_eq!(end.unwrap(), SourceEnd::Ended);
+    for (element, sent) in collector.elements.iter().zip(&sent) {
+        assert_eq!(element.event, i64::try_from(sent.log_time).ok());
+        let values: Vec<_> = given::values(&element.meta).skip(2).collect();
+        let publish_time = sent.publish_time.to_le_bytes();
+        let exact = [sent.log_time.to_le_bytes(), publish_time];
+        let representable = (sent.publish_time < late).then_some(&publish_time[..]);
+        let all = [representable, Some(&[1, 0, 0, 0, 0, 0, 0, 0]), Some(&exact[0]), Some(&exact[1])];
+        let any_late = sent.log_time.max(sent.publish_time) >= late;
+        assert_eq!(values, all[..if any_late { 4 } else { 2 }]);
+    }
+}
+
+#[test]
+fn a_file_without_a_header_has_an_empty_one_in_the_preamble() {
+    let bytes = [&MAGIC[..], &channel(1, 0, "/t"), &record(15, &[0; 4])].concat();
+    let (preamble, report) = scan(&bytes[..], 1 << 20).unwrap();
+    assert!(report.broke.is_none());
+    assert!(preamble.to_bytes()[8..].starts_with(&record(1, &[0; 8])));
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -280,11 +360,16 @@ fn what_cannot_be_is_refused() {
     assert!(refused(&[&MAGIC[..], &many].concat(), &plain).contains("more than 16 MiB"));
     // What is broken from its first record on has nothing whole, and says where.
     for (records, said) in [
-        (record(5, &[0; 30]), "at byte 8: a message refers to an unknown channel"),
-        (channel(1, 9, "x"), "at byte 8: a record of type 4 is malformed"),
-        ([channel(1, 0, "x"), channel(1, 0, "y")].concat(), "two schemas or channels have the same id"),
+        (record(5, &[0; 30]), "at byte 8: a message refers to channel 0, which no record before it defines"),
+        (channel(1, 9, "x"), "at byte 8: channel 1 refers to schema 9, which no record before it defines"),
+        (channel(1, 0, "x")[..20].to_vec(), "at byte 8: the file is truncated"),
+        (record(4, &[0; 5]), "at byte 8: a channel record is malformed"),
+        (record(1, b"\0"), "at byte 8: a header record is malformed"),
+        ([channel(1, 0, "x"), channel(1, 0, "y")].concat(), "channel 1 is defined again with other contents"),
+        ([schema(7), other_schema(7)].concat(), "schema 7 is defined again with other contents"),
+        (channel_with(1, &["a", "1", "b", "1", "a", "2"]), "the metadata of channel 1 has a key twice"),
         (chunk("brotli", &[]), "at byte 8: a chunk is compressed with neither"),
-        (record(6, &[0xff; 60]), "at byte 8: a record of type 6 is malformed"),
+        (record(6, &[0xff; 60]), "at byte 8: a chunk record is malformed"),
         ([&[5][..], &u64::MAX.to_le_bytes()].concat(), "at byte 8: a record is larger than 32 MiB"),
     ] {
         let (_, report) = scan(&[&MAGIC[..], &records].concat()[..], 1 << 20).unwrap();
