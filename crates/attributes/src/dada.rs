@@ -83,8 +83,11 @@ impl<'a> DadaHeader<'a> {
         into: &mut CellBuffer,
         outcome: &mut Outcome,
     ) {
-        let text = self.value(key.0.as_bytes()).and_then(|value| std::str::from_utf8(value).ok());
-        let Some(text) = text else { return into.null() };
+        let Some(value) = self.value(key.0.as_bytes()) else { return into.null() };
+        let Ok(text) = std::str::from_utf8(value) else {
+            outcome.undecodable = true;
+            return into.null();
+        };
         let word = match kind {
             Type::Text if text.len() <= MAX_TEXT => return into.bytes(text.as_bytes()),
             Type::Text => {
@@ -165,6 +168,13 @@ mod tests {
         assert_eq!(outcome.event_time.map(|time| time.0), Some(1_372_729_060_500_000_000));
         assert_eq!(found[1..], [Some(value::int(-8)), Some(64), Some(10), None, None, None, Some(21)]);
         assert!(!outcome.undecodable);
+    }
+
+    #[test]
+    fn a_value_that_is_not_utf_8_is_undecodable() {
+        let header = b"HDR_VERSION 1.0\nSOURCE J\xe4\nNCHAN 64\n";
+        let (found, outcome) = words(&["s:text=dada:SOURCE", "n:uint=dada:NCHAN"], header);
+        assert_eq!((found, outcome.undecodable), (vec![None, Some(64)], true));
     }
 
     #[test]

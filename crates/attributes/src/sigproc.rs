@@ -161,7 +161,10 @@ impl<'a> SigprocHeader<'a> {
         let (name, form) = field.keyword();
         let Some(bytes) = self.find(name.as_bytes()) else { return into.null() };
         match (form, kind, bytes) {
-            (Form::Text, _, text) if std::str::from_utf8(text).is_err() => into.null(),
+            (Form::Text, _, text) if std::str::from_utf8(text).is_err() => {
+                outcome.undecodable = true;
+                into.null();
+            }
             (Form::Text, _, text) if text.len() > MAX_TEXT => {
                 outcome.too_long += 1;
                 into.null();
@@ -257,6 +260,14 @@ mod tests {
             [Some(value::int(832)), Some(10), Some(value::float(40_588.5)), Some(1), None]
         );
         assert!(!outcome.undecodable);
+    }
+
+    #[test]
+    fn a_text_that_is_not_utf_8_is_undecodable() {
+        let name = [vec![2, 0, 0, 0], vec![b'a', 0xe4]].concat();
+        let header = [string("HEADER_START"), string("source_name"), name, string("HEADER_END")].concat();
+        let (found, outcome) = words(&["s:text=sigproc:source_name"], &header);
+        assert_eq!((found, outcome.undecodable), (vec![None], true));
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub(super) enum Converted<'a> {
     Null,
     /// A text that no cell can have.
     TooLong,
+    /// A text with half of a surrogate pair.
+    Undecodable,
 }
 
 /// Whether a key between its quotes is this name.
@@ -148,6 +150,6 @@ fn of_text<'a>(raw: &'a [u8], scratch: &'a mut [u8; MAX_TEXT]) -> Converted<'a> 
     match told {
         Ok(()) => Converted::Cell(Cell::Bytes(&scratch[..len])),
         Err(NoText::Refused) => Converted::TooLong,
-        Err(NoText::Surrogate) => Converted::Null,
+        Err(NoText::Surrogate) => Converted::Undecodable,
     }
 }

@@ -106,6 +106,10 @@ impl Json {
             match convert(found, data, column.kind, column.unit, &mut self.text) {
                 Converted::Cell(cell) => cell.push(into),
                 Converted::Null => into.null(),
+                Converted::Undecodable => {
+                    outcome.undecodable = true;
+                    into.null();
+                }
                 Converted::TooLong => {
                     outcome.too_long += 1;
                     into.null();

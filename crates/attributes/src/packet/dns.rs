@@ -1,47 +1,51 @@
 //! Name in the first question of a DNS message.
 
-use super::Scratch;
+use super::{Malformed, REPLACEMENT, Scratch, put};
 
 /// Bytes of a message's header, and most of a name.
 const HEADER: usize = 12;
 const MAX_NAME: usize = 255;
 
 /// The name in the first question, in lower case and without the dot at its end (the root is `.`); `None` if the message has
-/// no question, or this one is not whole or not UTF-8. A name in a first question points nowhere: there is nothing before it.
-pub(super) fn question<'a>(message: &[u8], scratch: &'a mut Scratch) -> Option<&'a [u8]> {
-    let (header, mut rest) = message.split_first_chunk::<HEADER>()?;
+/// no question. Bytes that are not UTF-8 are U+FFFD, as in tshark. A name in a first question points nowhere: there is
+/// nothing before it.
+pub(super) fn question<'a>(message: &[u8], scratch: &'a mut Scratch) -> Result<Option<&'a [u8]>, Malformed> {
+    let (header, mut rest) = message.split_first_chunk::<HEADER>().ok_or(Malformed)?;
     let [_, _, _, _, high, low, ..] = header;
     if u16::from_be_bytes([*high, *low]) == 0 {
-        return None;
+        return Ok(None);
     }
-    let mut len = 0;
+    let (mut raw_len, mut len) = (0, 0);
     loop {
-        let (count, behind) = rest.split_first()?;
+        let (count, behind) = rest.split_first().ok_or(Malformed)?;
         match count {
             0 => {
                 // The type and class that are asked for.
-                behind.first_chunk::<4>()?;
+                behind.first_chunk::<4>().ok_or(Malformed)?;
                 break;
             }
             1..=63 => {}
-            _ => return None,
+            _ => return Err(Malformed),
         }
-        let (label, behind) = behind.split_at_checked(usize::from(*count))?;
-        if len > 0 {
-            scratch[len] = b'.';
-            len += 1;
+        let (label, behind) = behind.split_at_checked(usize::from(*count)).ok_or(Malformed)?;
+        if raw_len > 0 {
+            raw_len += 1;
+            put(b".", scratch, &mut len);
         }
-        if len + label.len() >= MAX_NAME {
-            return None;
+        raw_len += label.len();
+        if raw_len >= MAX_NAME {
+            return Err(Malformed);
         }
-        scratch[len..len + label.len()].copy_from_slice(label);
-        scratch[len..len + label.len()].make_ascii_lowercase();
-        len += label.len();
+        for chunk in label.utf8_chunks() {
+            put(chunk.valid().as_bytes(), scratch, &mut len);
+            if !chunk.invalid().is_empty() {
+                put(REPLACEMENT, scratch, &mut len);
+            }
+        }
         rest = behind;
     }
     if len == 0 {
-        return Some(b".");
+        return Ok(Some(b"."));
     }
-    let name = &scratch[..len];
-    std::str::from_utf8(name).is_ok().then_some(name)
+    Ok(scratch.get(..len))
 }

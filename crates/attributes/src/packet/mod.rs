@@ -95,6 +95,21 @@ impl PacketField {
 /// Text of a packet, made on the way: a name in lower case.
 pub(crate) type Scratch = [u8; MAX_TEXT];
 
+/// What stands for bytes that are no text: U+FFFD.
+const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
+
+/// A name that cannot be decoded.
+struct Malformed;
+
+/// Adds a piece of a name in lower case to the `len` bytes of it; what there is no room for is counted in `len` alone.
+fn put(piece: &[u8], scratch: &mut Scratch, len: &mut usize) {
+    if let Some(room) = scratch.get_mut(*len..*len + piece.len()) {
+        room.copy_from_slice(piece);
+        room.make_ascii_lowercase();
+    }
+    *len += piece.len();
+}
+
 /// What is read from packets.
 #[derive(Clone, Debug)]
 pub(crate) struct Packets {
@@ -153,37 +168,38 @@ fn address(address: Option<Address>, into: &mut CellBuffer) {
 /// Bytes of a name: DNS has none that is longer.
 pub(crate) const MOST_NAME: usize = 255;
 
-fn name(name: Option<&[u8]>, into: &mut CellBuffer, outcome: &mut Outcome) {
+fn name(name: Result<Option<&[u8]>, Malformed>, into: &mut CellBuffer, outcome: &mut Outcome) {
     match name {
-        Some(name) if name.len() <= MOST_NAME => into.bytes(name),
-        Some(_) => {
-            outcome.too_long += 1;
-            into.null();
-        }
-        None => into.null(),
+        Ok(Some(name)) if name.len() <= MOST_NAME => return into.bytes(name),
+        Ok(Some(_)) => outcome.too_long += 1,
+        Ok(None) => {}
+        Err(Malformed) => outcome.undecodable = true,
     }
+    into.null();
 }
 
 /// The ports of DNS and of its multicast form.
 const DNS: [u16; 2] = [53, 5353];
 
-/// Over UDP, or in front of it the message's length over TCP.
-fn dns_name<'a>(headers: &Headers<'a>, scratch: &'a mut Scratch) -> Option<&'a [u8]> {
-    let (src, dst) = headers.ports?;
+/// Over UDP, or in front of it the message's length over TCP, where a segment may as well begin within a message.
+fn dns_name<'a>(headers: &Headers<'a>, scratch: &'a mut Scratch) -> Result<Option<&'a [u8]>, Malformed> {
+    let Some((src, dst)) = headers.ports else { return Ok(None) };
     match headers.payload {
         Transport::Udp(payload) if [src, dst].iter().any(|port| DNS.contains(port)) => {
             dns::question(payload, scratch)
         }
-        Transport::Tcp(payload) if [src, dst].contains(&DNS[0]) => dns::question(payload.get(2..)?, scratch),
-        _ => None,
+        Transport::Tcp([_, _, message @ ..]) if [src, dst].contains(&DNS[0]) => {
+            dns::question(message, scratch).or(Ok(None))
+        }
+        _ => Ok(None),
     }
 }
 
 /// A packet has one of the two names, at most.
-fn tls_name<'a>(headers: &Headers<'a>, scratch: &'a mut Scratch) -> Option<&'a [u8]> {
-    let (src, dst) = headers.ports?;
+fn tls_name<'a>(headers: &Headers<'a>, scratch: &'a mut Scratch) -> Result<Option<&'a [u8]>, Malformed> {
+    let Some((src, dst)) = headers.ports else { return Ok(None) };
     match headers.payload {
         Transport::Tcp(payload) if ![src, dst].contains(&DNS[0]) => tls::server_name(payload, scratch),
-        _ => None,
+        _ => Ok(None),
     }
 }

@@ -7,7 +7,7 @@
 //! extension   type (2) | length (2); of type 0: list's length (2) | 0: host name | length (2) | name
 //! ```
 
-use super::Scratch;
+use super::{MOST_NAME, Malformed, REPLACEMENT, Scratch, put};
 
 /// A place in a greeting; `None` is its end.
 struct TlsReader<'a>(&'a [u8]);
@@ -28,14 +28,33 @@ impl<'a> TlsReader<'a> {
     }
 }
 
-/// The name, in lower case; longer than a cell may be as it is. `None` if this is no greeting, has no name, or ends before it.
-pub(super) fn server_name<'a>(payload: &'a [u8], scratch: &'a mut Scratch) -> Option<&'a [u8]> {
+/// The name, in lower case; longer than a cell may be as it is. `None` if this is no greeting, has no name, or goes on in
+/// another packet before it. Bytes that are not ASCII are U+FFFD, as in tshark.
+pub(super) fn server_name<'a>(
+    payload: &'a [u8],
+    scratch: &'a mut Scratch,
+) -> Result<Option<&'a [u8]>, Malformed> {
     // A greeting that is repeated, because the server wants another key, has a record in front that means nothing any more.
     let payload = payload.strip_prefix(&[20, 3, 3, 0, 1, 1]).unwrap_or(payload);
-    let mut at = match payload {
-        [22, 3, _, _, _, 1, _, _, _, hello @ ..] => TlsReader(hello),
-        _ => return None,
+    let [22, 3, _, _, _, 1, l2, l1, l0, hello @ ..] = payload else { return Ok(None) };
+    let len = u32::from_be_bytes([0, *l2, *l1, *l0]) as usize;
+    let (hello, whole) = hello.get(..len).map_or((hello, false), |hello| (hello, true));
+    let Some(name) = find(hello) else {
+        return if whole { Err(Malformed) } else { Ok(None) };
     };
+    if name.is_empty() || name.len() > MOST_NAME {
+        return Ok(Some(name).filter(|name| !name.is_empty()));
+    }
+    let mut len = 0;
+    for byte in name {
+        put(if byte.is_ascii() { std::slice::from_ref(byte) } else { REPLACEMENT }, scratch, &mut len);
+    }
+    Ok(scratch.get(..len))
+}
+
+/// The name in a greeting, empty where it has none; `None` if the greeting ends early.
+fn find(hello: &[u8]) -> Option<&[u8]> {
+    let mut at = TlsReader(hello);
     at.take(34)?;
     let session = at.byte()?;
     at.take(session)?;
@@ -43,18 +62,18 @@ pub(super) fn server_name<'a>(payload: &'a [u8], scratch: &'a mut Scratch) -> Op
     at.take(ciphers)?;
     let compression = at.byte()?;
     at.take(compression)?;
+    if at.0.is_empty() {
+        return Some(&[]);
+    }
     at.pair()?;
-    loop {
+    while !at.0.is_empty() {
         let (kind, len) = (at.pair()?, at.pair()?);
         if kind != 0 {
             at.take(len)?;
             continue;
         }
         let (_, name_kind, len) = (at.pair()?, at.byte()?, at.pair()?);
-        let name = at.take(len).filter(|name| name_kind == 0 && !name.is_empty() && name.is_ascii())?;
-        let Some(lower) = scratch.get_mut(..len) else { return Some(name) };
-        lower.copy_from_slice(name);
-        lower.make_ascii_lowercase();
-        return Some(lower);
+        return if name_kind == 0 { at.take(len) } else { Some(&[]) };
     }
+    Some(&[])
 }

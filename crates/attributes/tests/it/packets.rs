@@ -153,19 +153,34 @@ fn names_are_told_in_lower_case() {
     assert!(asked(5353, &dns(&["Küche".as_bytes(), b"local"])).ends_with("dns_name=küche.local"));
     let longest = [&[b'x'; 63][..], &[b'x'; 63], &[b'x'; 63], &[b'x'; 61]];
     assert!(asked(53, &dns(&longest)).ends_with(&"x".repeat(61)));
-    // Not UTF-8, too long, no question, a pointer, no end.
-    assert!(!asked(53, &dns(&[b"\xff"])).contains("dns_name"));
-    assert!(!asked(53, &dns(&[&[b'x'; 63][..]; 4])).contains("dns_name"));
-    assert!(
-        !asked(53, &{
-            let mut message = dns(&[b"a"]);
-            message[5] = 0;
-            message
-        })
-        .contains("dns_name")
-    );
-    assert!(!asked(53, &[&dns(&[])[..12], &[0xc0, 12, 0, 1, 0, 1]].concat()).contains("dns_name"));
-    assert!(!asked(53, &message[..message.len() - 20]).contains("dns_name"));
+    // Bytes that are not UTF-8, each run of them that could be a character's.
+    for (label, name) in [
+        (&b"T\xe4st"[..], "t\u{fffd}st"),
+        (b"\xff\xfe", "\u{fffd}\u{fffd}"),
+        (b"a\xe2\x82b", "a\u{fffd}b"),
+        (b"\xf0\x9f\x98", "\u{fffd}"),
+    ] {
+        let told = asked(53, &dns(&[label, b"example", b"org"]));
+        assert!(told.ends_with(&format!("dns_name={name}.example.org")) && !told.starts_with('!'), "{told}");
+    }
+    // As long as a name may be, and longer with its replacements than an attribute may be.
+    let widest = [&[0xff; 63][..], &[0xff; 63], &[0xff; 63], &[0xff; 61]];
+    let packet = ipv4(17, 0, &udp(53, 40_000, &dns(&widest)));
+    let (values, outcome) = all(101, &packet);
+    assert_eq!((values[12].as_str(), outcome), ("", Outcome { too_long: 1, ..Outcome::default() }));
+    // No question: no name.
+    let mut answer = dns(&[b"a"]);
+    answer[5] = 0;
+    assert_eq!(asked(53, &answer), format!("{V4} protocol=udp src_port=40000 dst_port=53"));
+    // Too long, a pointer, cut in the question and in the header: no name, and undecodable.
+    let pointer = [&dns(&[])[..12], &[0xc0, 12, 0, 1, 0, 1]].concat();
+    for wrong in [&dns(&[&[b'x'; 63][..]; 4]), &pointer, &message[..message.len() - 20], &message[..11], b""]
+    {
+        assert_eq!(asked(53, wrong), format!("! {V4} protocol=udp src_port=40000 dst_port=53"));
+        // A segment may begin anywhere in a stream.
+        let segment = told(101, &ipv4(6, 0, &tcp(40_000, 53, 0x18, &[&[0, 9], wrong].concat())));
+        assert_eq!(segment, format!("{V4} protocol=tcp src_port=40000 dst_port=53 tcp_flags=24"));
+    }
 
     let greeted = |greeting: &[u8]| told(101, &ipv4(6, 0, &tcp(40_000, 8443, 0x18, greeting)));
     let greeting = hello(b"Example.ORG");
@@ -177,7 +192,16 @@ fn names_are_told_in_lower_case() {
         assert!(!greeted(&greeting[..cut]).contains("tls_name"), "{cut}");
     }
     assert!(!greeted(&[&[23][..], &greeting[1..]].concat()).contains("tls_name"));
-    assert!(!greeted(&hello(b"\xffexample")).contains("tls_name"));
+    assert!(greeted(&hello("\u{fc}.de".as_bytes())).ends_with("tls_name=\u{fffd}\u{fffd}.de"));
+    assert!(greeted(&hello(b"T\xe4st.de")).ends_with("tls_name=t\u{fffd}st.de"));
+    // A greeting that is here as a whole and whose lists go beyond it is undecodable; one without a name is not.
+    assert!(!greeted(&hello(b"")).starts_with('!') && !greeted(&hello(b"")).contains("tls_name"));
+    for at in [43, 46, 52, 58] {
+        let mut wrong = greeting.clone();
+        wrong[at] = 0xff;
+        let said = greeted(&wrong);
+        assert!(said.starts_with('!') && !said.contains("tls_name"), "{at}: {said}");
+    }
     let schema = schema(&["packets:tls_name"]);
     let long = ipv4(6, 0, &tcp(40_000, 8443, 0x18, &hello(&[b'x'; 1025])));
     let (_, outcome) = read(&schema, &Element { link_type: Some(101), ..Element::of(&long) });
@@ -232,7 +256,9 @@ fn what_is_cut_tells_what_is_whole() {
         let mut before = 0;
         for cut in 0..=packet.len() {
             let (values, outcome) = all(ETHERNET, &packet[..cut]);
-            assert_eq!(outcome.undecodable, cut < headers, "{cut}");
+            // A question over UDP is cut where its name is not told; a greeting over TCP may go on.
+            let question = !whole[12].is_empty() && values[12].is_empty();
+            assert_eq!(outcome.undecodable, cut < headers || question, "{cut}");
             for (value, whole) in values[..10].iter().zip(&whole).chain(values[12..].iter().zip(&whole[12..]))
             {
                 assert!(value.is_empty() || value == whole, "{cut}: {value} is not {whole}");

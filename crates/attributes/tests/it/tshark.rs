@@ -201,7 +201,15 @@ fn made_packets_are_as_tshark_tells_them() {
     let tagged = |tags: &'static [(u16, u16)]| {
         each(&|packet| ethernet(tags, 0x0800, packet), &|packet| ethernet(tags, 0x86dd, packet))
     };
+    // Bytes of names that are no text.
+    let names = [&b"t\xe4st"[..], b"\xff", "k\u{fc}che".as_bytes(), b"a\xe2\x82b", b"a\\b"];
+    let names = names.iter().flat_map(|name| {
+        let question = udp(40_000, 53, &dns(&[name, b"Example", b"org"]));
+        let greeting = tcp(40_000, 443, 0x18, &hello(&[name, &b".example.org"[..]].concat()));
+        [ipv4(17, 0, &question), ipv4(6, 0, &greeting)]
+    });
     let files = [
+        (1, names.map(|packet| ethernet(&[], 0x0800, &packet)).collect()),
         (1, tagged(&[])),
         (1, tagged(&[(0x8100, 5)])),
         (1, tagged(&[(0x88a8, 100), (0x8100, 5)])),
