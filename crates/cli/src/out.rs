@@ -66,7 +66,8 @@ pub(crate) fn broken(error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe {
         return Failure::said(Kind::Done);
     }
-    Failure::failed(format_args!("cannot write: {}", reason(error))).at("standard output")
+    let failure = Failure::failed(format_args!("cannot write: {}", reason(error))).at("standard output");
+    if error.kind() == io::ErrorKind::StorageFull { failure.advice("make room") } else { failure }
 }
 
 /// Notices of the libraries, on standard error.

@@ -71,7 +71,9 @@ impl Sql {
         let broken = |error: OutputError| match error {
             OutputError::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => Failure::said(Kind::Done),
             OutputError::Io(error) => {
-                Failure::failed(format_args!("cannot write the result: {}", reason(&error)))
+                let failure = Failure::failed(format_args!("cannot write the result: {}", reason(&error)));
+                let full = error.kind() == io::ErrorKind::StorageFull;
+                if full { failure.advice("make room, or choose another place with -o") } else { failure }
             }
             other => Failure::failed(format_args!("this result cannot be written in that form: {other}"))
                 .advice("choose another --format"),

@@ -104,3 +104,38 @@ pub(crate) fn place(streams: &[StreamId], stream: StreamId) -> Option<usize> {
 pub(crate) fn happened(element: &Element<'_>) -> holdfast_base::Timestamp {
     element.event.unwrap_or(element.arrival)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{element, export, export_within, gap, interface, packet, stream};
+
+    // Promise 8.
+    #[test]
+    fn every_format_says_that_the_disk_is_full_wherever_it_fills() {
+        let large: Vec<u8> = (0..3 << 20).map(|at: u32| (at % 251) as u8).collect();
+        let preamble = interface();
+        for format in [Format::Raw, Format::Pcapng, Format::Mcap, Format::Jsonl] {
+            let stream = if format == Format::Pcapng {
+                stream(1, "eth0", StreamKind::Packets, "whole")
+            } else {
+                stream(1, "adc", StreamKind::Bytes, "fixed:3")
+            };
+            let items = [
+                Item::Preamble { stream: StreamId(1), version: 1, bytes: &preamble },
+                Item::Element(Element { tag: 0, ..element(0, &large) }),
+                Item::Element(Element { tag: 0, data: &large, ..packet(1) }),
+                gap(),
+                Item::Element(Element { tag: 0, ..element(9, &large) }),
+            ];
+            let streams = [stream];
+            let size = export(format, &streams, &items).unwrap().len();
+            export_within(size, format, &streams, &items).unwrap();
+            for room in (0..size).step_by(700_001).chain([size - 1]) {
+                let failure = export_within(room, format, &streams, &items).unwrap_err().to_string();
+                let wanted = "cannot write the export: no space left on device: make room";
+                assert!(failure.starts_with(wanted), "{} in {room}: {failure}", format.name());
+            }
+        }
+    }
+}

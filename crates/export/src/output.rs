@@ -226,7 +226,7 @@ fn taken(path: &Path) -> Failure {
 pub(crate) fn failed(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::said(Kind::Done),
-        io::ErrorKind::StorageFull => Failure::failed("the export does not fit: no space left")
+        io::ErrorKind::StorageFull => Failure::failed("cannot write the export: no space left on device")
             .advice("make room, or choose another place with -o"),
         _ => Failure::failed(format_args!("cannot write the export: {}", reason(error))),
     }

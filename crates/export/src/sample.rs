@@ -105,6 +105,33 @@ impl Write for Shared {
     }
 }
 
+/// A medium with room for so many bytes.
+struct Full(usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(self.0);
+        self.0 -= taken;
+        if taken == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(taken) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Exports these items to a medium with room for so many bytes.
+pub(crate) fn export_within(
+    room: usize,
+    format: Format,
+    streams: &[StreamStatus],
+    items: &[Item<'_>],
+) -> Result<(), Failure> {
+    let mut export = Export::new(format, streams, Output::to(Full(room)))?;
+    items.iter().try_for_each(|item| export.item(item))?;
+    export.finish()?.finish().map(|_| ())
+}
+
 /// What an export of these items is.
 pub(crate) fn export(
     format: Format,

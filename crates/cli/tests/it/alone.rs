@@ -452,6 +452,18 @@ fn a_capture_with_too_much_beside_its_packets_is_told_as_such() {
     let told = "stream a: replay:c.pcapng: its interfaces and other non-packet blocks: 293";
     assert!(said.err.contains(told) && said.err.contains("larger slots"), "{}", said.err);
     assert!(!said.err.contains("--preamble") && !dir.join("r.hf").exists(), "{}", said.err);
+    // An MCAP file has schemas.
+    let record_of =
+        |kind: u8, content: &[u8]| [&[kind][..], &(content.len() as u64).to_le_bytes(), content].concat();
+    let schema = [&[1, 0][..], &[0; 8], &300_000u32.to_le_bytes(), &[b'x'; 300_000]].concat();
+    let file =
+        [&b"\x89MCAP0\r\n"[..], &record_of(1, &[0; 8]), &record_of(3, &schema), &record_of(15, &[0; 4])];
+    fs::write(dir.join("c.mcap"), file.concat()).unwrap();
+    let said = record(dir, "r.hf --size 16MiB --source replay:c.mcap --name a", Stdio::null());
+    assert_eq!(said.code, Some(1));
+    let told = "stream a: replay:c.mcap: its schemas and channels: 293";
+    assert!(said.err.contains(told) && said.err.contains("replay a file with fewer of them"), "{}", said.err);
+    assert!(!said.err.contains("packet") && !said.err.contains("tcpdump"), "{}", said.err);
 }
 
 #[test]

@@ -171,3 +171,45 @@ fn without_direct_io_a_warning_is_given_and_everything_works() {
     ends(dir, &format!("check {ring}"), 0);
     assert_eq!(ends(dir, &format!("read {ring} --stream log"), 0).out, text);
 }
+
+#[test]
+fn every_output_says_that_the_disk_is_full() {
+    let folder = folder();
+    let dir = folder.path();
+    fs::write(dir.join("input"), lines(50_000)).unwrap();
+    let line = "r.hf --size 16MiB --source file:input --name log --frame lines";
+    assert_eq!(record(dir, line, Stdio::null()).code, Some(0));
+    let commands = [
+        "query r.hf select_ordinal,payload_from_log --format table",
+        "query r.hf select_ordinal,payload_from_log --format csv",
+        "query r.hf select_ordinal,payload_from_log --format jsonl",
+        "query r.hf select_ordinal,payload_from_log --format arrow",
+        "query r.hf select_ordinal,payload_from_log --format parquet",
+        "query r.hf select_ordinal_from_log --format mcap",
+        "read r.hf --format raw",
+        "read r.hf --format mcap",
+        "read r.hf --format jsonl",
+    ];
+    for command in commands {
+        let said = ends(dir, &format!("{command} -o /dev/full"), 1).err;
+        assert!(said.contains("no space left on device: make room"), "{command}: {said}");
+        assert!(!said.contains("--format"), "{command}: {said}");
+        let words = command.split(' ').map(|word| word.replace('_', " "));
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = holdfast(dir).args(words).args(["-o", "-"]).stdout(full).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            output.status.code() == Some(1) && said.contains("no space left on device"),
+            "{command}: {said}"
+        );
+    }
+    for command in ["status r.hf", "slots r.hf", "streams r.hf --json"] {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = holdfast(dir).args(command.split(' ')).stdout(full).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            output.status.code() == Some(1) && said.contains("no space left on device"),
+            "{command}: {said}"
+        );
+    }
+}

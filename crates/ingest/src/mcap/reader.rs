@@ -15,8 +15,8 @@ pub(crate) const LZ4_BUFFERS: usize = 16 << 20;
 /// What is wrong with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum McapDamage {
-    /// Another kind of file.
-    #[error("not an MCAP file")]
+    /// Another kind of file, or another version.
+    #[error("not an MCAP file of version 0")]
     NotMcap,
     /// It ends too early.
     #[error("the file is truncated")]

@@ -166,7 +166,7 @@ fn shown(bytes: &[u8]) -> String {
 pub enum Damage {
     /// The first bytes are those of no known format.
     #[error(
-        "this is not a pcap or pcapng file (it starts with {}); a compressed one must be decompressed first",
+        "this is not a pcap, pcapng or MCAP file (it starts with {}); a compressed one must be decompressed first",
         shown(.0)
     )]
     NotACapture(Vec<u8>),

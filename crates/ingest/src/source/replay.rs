@@ -54,13 +54,12 @@ pub(super) fn open(
         let what = "only a regular file can be replayed: it is scanned first".to_owned();
         return Err(SourceError::Unfit { name: name.to_owned(), what });
     }
-    let mut magic = [0; mcap::MAGIC.len()];
-    let read = file.read_exact(&mut magic).and_then(|()| file.rewind());
-    if magic == mcap::MAGIC {
-        read.map_err(|error| failed("read the file", error))?;
+    let mut start = Vec::new();
+    let read = (&file).take(mcap::MAGIC_OF_ALL.len() as u64).read_to_end(&mut start);
+    read.and_then(|_| file.rewind()).map_err(|error| failed("read the file", error))?;
+    if start == mcap::MAGIC_OF_ALL {
         return messages::open(name, file, options, overload);
     }
-    file.rewind().map_err(|error| failed("read the file", error))?;
     if matches!(options.counter, Some(Counter::Mcap)) {
         let why = "it counts messages of MCAP files, and this is not an MCAP file";
         return Err(SourceError::Option { name: name.to_owned(), option: "--counter mcap", why });

@@ -356,6 +356,9 @@ fn what_cannot_be_is_refused() {
     assert!(refused(&bytes, &filter).contains("--filter cannot be used with replay:"));
     let counter = SourceOptions { counter: Some("mcap".parse().unwrap()), ..plain.clone() };
     assert!(refused(b"\xd4\xc3\xb2\xa1 a capture", &counter).contains("--counter mcap cannot be used"));
+    for other in [&b"\x89MCAP1\r\n"[..], b"\x89MCAP"] {
+        assert!(refused(other, &plain).contains("at byte 0: not an MCAP file of version 0"));
+    }
     let many: Vec<u8> = (1..60).flat_map(|id| channel(id, 0, &"x".repeat(300_000))).collect();
     assert!(refused(&[&MAGIC[..], &many].concat(), &plain).contains("more than 16 MiB"));
     // What is broken from its first record on has nothing whole, and says where.

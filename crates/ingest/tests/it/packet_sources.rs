@@ -184,7 +184,7 @@ fn what_is_no_capture_or_no_filter_is_refused() {
     };
     let text = dir.path().join("text");
     std::fs::write(&text, "no packets here at all").unwrap();
-    assert!(say(&text, &max()).contains("not a pcap or pcapng file"));
+    assert!(say(&text, &max()).contains("not a pcap, pcapng or MCAP file"));
     assert!(say(dir.path(), &max()).contains("only a regular file"));
     let filter = SourceOptions { filter: Some("tcp prot 80".into()), ..max() };
     assert!(say(&generated(dir.path()), &filter).contains("the filter `tcp prot 80` is not in the syntax"));

@@ -1,6 +1,7 @@
 //! Writers of query results: text table, CSV, JSON lines, Arrow and Parquet.
 
 mod display;
+mod error_keeper;
 mod output_error;
 mod text_table;
 
@@ -13,6 +14,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::ipc::writer::StreamWriter;
 use datafusion::arrow::json::writer::{LineDelimited, Writer as JsonWriter, WriterBuilder as JsonBuilder};
 use display::{BytesFormat, shown, shown_schema};
+use error_keeper::{ErrorKeeper, KeptError};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
@@ -43,7 +45,8 @@ impl Format {
 
 /// Writes batches of one result.
 pub struct Output<W: Write + Send> {
-    to: FormatWriter<W>,
+    to: FormatWriter<ErrorKeeper<W>>,
+    kept: KeptError,
     schema: SchemaRef,
     rows: u64,
 }
@@ -59,64 +62,78 @@ enum FormatWriter<W: Write + Send> {
 impl<W: Write + Send> Output<W> {
     /// Begins a result with these columns.
     pub fn new(format: Format, schema: &SchemaRef, to: W) -> Result<Self, OutputError> {
-        let to = match format {
-            Format::Table => FormatWriter::Table(TextTable::new(to)),
-            Format::Csv => FormatWriter::Csv(Box::new(CsvBuilder::new().with_header(true).build(to))),
-            Format::Jsonl => {
-                FormatWriter::Jsonl(Box::new(JsonBuilder::new().with_explicit_nulls(true).build(to)))
-            }
-            Format::Arrow => FormatWriter::Arrow(Box::new(StreamWriter::try_new(to, schema)?)),
-            Format::Parquet => {
-                let compression = Compression::ZSTD(ZstdLevel::default());
-                let properties = WriterProperties::builder().set_compression(compression).build();
-                FormatWriter::Parquet(Box::new(ArrowWriter::try_new(to, schema.clone(), Some(properties))?))
-            }
-        };
-        Ok(Self { to, schema: schema.clone(), rows: 0 })
+        let (to, kept) = ErrorKeeper::new(to);
+        let to = kept.instead_of(FormatWriter::new(format, schema, to))?;
+        Ok(Self { to, kept, schema: schema.clone(), rows: 0 })
     }
 
     /// Writes some rows.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), OutputError> {
         self.rows += batch.num_rows() as u64;
-        match &mut self.to {
-            FormatWriter::Table(table) => table.write(&shown(batch, BytesFormat::Short)?)?,
-            FormatWriter::Csv(csv) => csv.write(&shown(batch, BytesFormat::Hex)?)?,
-            FormatWriter::Jsonl(json) => json.write(&shown(batch, BytesFormat::Base64)?)?,
-            // An Arrow stream has all that lies in a batch's buffers. Parquet has values only.
-            FormatWriter::Arrow(arrow) => arrow.write(&compact(batch)?)?,
-            FormatWriter::Parquet(parquet) => parquet.write(batch)?,
-        }
-        Ok(())
+        self.kept.instead_of(self.to.write(batch))
     }
 
     /// Ends the result; how many rows it has.
     pub fn finish(self) -> Result<u64, OutputError> {
-        let rows = self.rows;
-        match self.to {
-            FormatWriter::Table(mut table) => {
+        self.kept.instead_of(self.to.finish(self.rows, &self.schema))?;
+        Ok(self.rows)
+    }
+}
+
+impl<W: Write + Send> FormatWriter<W> {
+    fn new(format: Format, schema: &SchemaRef, to: W) -> Result<Self, OutputError> {
+        Ok(match format {
+            Format::Table => Self::Table(TextTable::new(to)),
+            Format::Csv => Self::Csv(Box::new(CsvBuilder::new().with_header(true).build(to))),
+            Format::Jsonl => Self::Jsonl(Box::new(JsonBuilder::new().with_explicit_nulls(true).build(to))),
+            Format::Arrow => Self::Arrow(Box::new(StreamWriter::try_new(to, schema)?)),
+            Format::Parquet => {
+                let compression = Compression::ZSTD(ZstdLevel::default());
+                let properties = WriterProperties::builder().set_compression(compression).build();
+                Self::Parquet(Box::new(ArrowWriter::try_new(to, schema.clone(), Some(properties))?))
+            }
+        })
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), OutputError> {
+        match self {
+            Self::Table(table) => table.write(&shown(batch, BytesFormat::Short)?)?,
+            Self::Csv(csv) => csv.write(&shown(batch, BytesFormat::Hex)?)?,
+            Self::Jsonl(json) => json.write(&shown(batch, BytesFormat::Base64)?)?,
+            // An Arrow stream has all that lies in a batch's buffers. Parquet has values only.
+            Self::Arrow(arrow) => arrow.write(&compact(batch)?)?,
+            Self::Parquet(parquet) => parquet.write(batch)?,
+        }
+        Ok(())
+    }
+
+    /// Ends a result of so many rows.
+    fn finish(self, rows: u64, schema: &SchemaRef) -> Result<(), OutputError> {
+        match self {
+            Self::Table(mut table) => {
                 if rows == 0 {
-                    table.write(&RecordBatch::new_empty(shown_schema(&self.schema)))?;
+                    table.write(&RecordBatch::new_empty(shown_schema(schema)))?;
                 }
                 table.finish()?;
             }
-            FormatWriter::Csv(mut csv) => {
+            Self::Csv(mut csv) => {
                 if rows == 0 {
-                    csv.write(&RecordBatch::new_empty(shown_schema(&self.schema)))?;
+                    csv.write(&RecordBatch::new_empty(shown_schema(schema)))?;
                 }
                 csv.into_inner().flush()?;
             }
-            FormatWriter::Jsonl(mut json) => {
+            Self::Jsonl(mut json) => {
                 json.finish()?;
                 json.into_inner().flush()?;
             }
-            FormatWriter::Arrow(mut arrow) => {
+            Self::Arrow(mut arrow) => {
                 arrow.finish()?;
                 arrow.into_inner()?.flush()?;
             }
-            FormatWriter::Parquet(parquet) => {
+            Self::Parquet(parquet) => {
                 parquet.into_inner()?.flush()?;
             }
         }
-        Ok(rows)
+        Ok(())
     }
 }

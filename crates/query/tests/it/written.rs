@@ -10,7 +10,7 @@ use datafusion::arrow::ipc::reader::StreamReader;
 use datafusion::catalog::MemTable;
 use datafusion::prelude::SessionContext;
 use holdfast_base::ByteSize;
-use holdfast_query::output::{Format, Output};
+use holdfast_query::output::{Format, Output, OutputError};
 use holdfast_query::{Limits, ask, session};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::io::Write;
@@ -102,6 +102,47 @@ fn nothing_of_elements_that_were_not_chosen_is_written() {
         assert_eq!(whole(&back), whole(&batches), "{sql}");
         if let Some(names) = back[0].column(0).as_string_view_opt() {
             assert!(names.iter().flatten().all(|name| has(&arrow, name.as_bytes())), "{sql}");
+        }
+    }
+}
+
+/// A medium with room for so many bytes.
+struct Full(usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let taken = bytes.len().min(self.0);
+        self.0 -= taken;
+        if taken == 0 { Err(std::io::ErrorKind::StorageFull.into()) } else { Ok(taken) }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+// Promise 8: a full disk is told as such, and not as a value that has no form in the format.
+#[test]
+fn every_format_says_that_the_disk_is_full_wherever_it_fills() {
+    let columns: [(&str, ArrayRef); 2] = [
+        ("ordinal", Arc::new(UInt64Array::from_iter_values(0..ROWS))),
+        ("name", Arc::new(StringViewArray::from_iter_values((0..ROWS).map(name)))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    for format in [Format::Table, Format::Csv, Format::Jsonl, Format::Arrow, Format::Parquet] {
+        let write = |room| {
+            let mut output = Output::new(format, &batch.schema(), Full(room))?;
+            output.write(&batch)?;
+            output.write(&batch)?;
+            output.finish()
+        };
+        let size = written(&[batch.clone(), batch.clone()], format).len();
+        assert_eq!(write(size).unwrap(), 2 * ROWS);
+        for room in (0..size).step_by(size / 23).chain([1, size - 1]) {
+            match write(room) {
+                Err(OutputError::Io(error)) if error.kind() == std::io::ErrorKind::StorageFull => {}
+                other => panic!("{format:?} in {room} of {size}: {other:?}"),
+            }
         }
     }
 }

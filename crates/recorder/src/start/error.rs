@@ -2,7 +2,7 @@
 
 use crate::plan::TooLittle;
 use holdfast_base::{ByteSize, typed};
-use holdfast_format::FormatError;
+use holdfast_format::{FormatError, StreamKind};
 use holdfast_ingest::{SourceError, SourceSpec};
 use holdfast_media::{CreateError as FileError, OpenError, PoolError};
 use holdfast_protocol::ProtocolError;
@@ -72,14 +72,16 @@ pub enum StartError {
     /// A stream's preamble is too large for the journal.
     #[error(
         "stream {stream}: {}: {bytes} are too many: preambles, streams and holds of this ring share {budget}, of which {others} are in use; {}, or create the ring with larger slots",
-        whose(origin),
-        shorter(origin)
+        whose(origin, *kind),
+        shorter(origin, *kind)
     )]
     Preamble {
         /// The stream's name.
         stream: String,
         /// Where it comes from: an option, but for sources that bring their own.
         origin: SourceSpec,
+        /// Kind of its elements: a replayed file has packets or messages.
+        kind: StreamKind,
         /// Bytes of its preamble.
         bytes: ByteSize,
         /// Bytes that all control records may take.
@@ -191,18 +193,24 @@ impl StartError {
 }
 
 /// What brings a preamble, as its user knows it.
-fn whose(origin: &SourceSpec) -> String {
+fn whose(origin: &SourceSpec, kind: StreamKind) -> String {
     match origin {
-        SourceSpec::Replay(_) => format!("{origin}: its interfaces and other non-packet blocks"),
+        SourceSpec::Replay(_) if kind == StreamKind::Packets => {
+            format!("{origin}: its interfaces and other non-packet blocks")
+        }
+        SourceSpec::Replay(_) => format!("{origin}: its schemas and channels"),
         SourceSpec::Iface(_) => format!("{origin}: its interface description"),
         _ => "--preamble".to_owned(),
     }
 }
 
 /// How there would be less of it.
-fn shorter(origin: &SourceSpec) -> &'static str {
+fn shorter(origin: &SourceSpec, kind: StreamKind) -> &'static str {
     match origin {
-        SourceSpec::Replay(_) => "replay a file without them (`tcpdump -r FILE -w OTHER` takes just packets)",
+        SourceSpec::Replay(_) if kind == StreamKind::Packets => {
+            "replay a file without them (`tcpdump -r FILE -w OTHER` takes just packets)"
+        }
+        SourceSpec::Replay(_) => "replay a file with fewer of them",
         SourceSpec::Iface(_) => "release holds",
         _ => "give a shorter preamble",
     }

@@ -468,12 +468,13 @@ fn add_streams(
 ) -> Result<Vec<Stream>, StartError> {
     let mut streams = Vec::new();
     let refused = |new: &NewStream<'_>, source: Option<&SourceSpec>| {
-        let origin = source.cloned();
+        let (origin, kind) = (source.cloned(), new.kind);
         let (stream, own) = (new.name.to_owned(), new.preamble.map_or(0, <[u8]>::len) as u64);
         move |refusal| match (refusal, origin) {
             (Refusal::JournalFull { bytes, budget }, Some(origin)) if own > 0 => StartError::Preamble {
                 stream,
                 origin,
+                kind,
                 bytes: ByteSize(own),
                 budget: ByteSize(budget),
                 others: ByteSize(bytes.saturating_sub(own)),
