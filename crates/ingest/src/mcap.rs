@@ -23,7 +23,7 @@ pub use reader::{MOST_RECORD, McapDamage, McapError, McapReader, Message, Record
 /// What such a file begins with.
 pub const MAGIC: [u8; 8] = *b"\x89MCAP0\r\n";
 
-/// What a file of any version begins with.
+/// First bytes of a file of any version.
 pub(crate) const MAGIC_OF_ALL: [u8; 5] = *b"\x89MCAP";
 
 /// What records are.

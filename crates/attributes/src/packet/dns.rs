@@ -7,8 +7,8 @@ const HEADER: usize = 12;
 const MAX_NAME: usize = 255;
 
 /// The name in the first question, in lower case and without the dot at its end (the root is `.`); `None` if the message has
-/// no question. Bytes that are not UTF-8 are U+FFFD, as in tshark. A name in a first question points nowhere: there is
-/// nothing before it.
+/// no question. Bytes that are not UTF-8 are U+FFFD, as in tshark. A name in a first question points nowhere: nothing
+/// is there before it.
 pub(super) fn question<'a>(message: &[u8], scratch: &'a mut Scratch) -> Result<Option<&'a [u8]>, Malformed> {
     let (header, mut rest) = message.split_first_chunk::<HEADER>().ok_or(Malformed)?;
     let [_, _, _, _, high, low, ..] = header;

@@ -1,8 +1,9 @@
-//! Outermost link, network and transport headers of a packet, as far as they are present.
+//! Outermost link, network and transport headers of a packet, as far as they are present, and the innermost addresses.
 
 use super::ip::{Address, Ip};
 use super::link::{Link, Next};
 use super::protocol::{Protocol, SCTP, TCP, UDP};
+use super::tunnel;
 
 /// What a packet's headers say.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +13,8 @@ pub(super) struct Headers<'a> {
     pub(super) vlan: Option<u16>,
     pub(super) src: Option<Address>,
     pub(super) dst: Option<Address>,
+    /// Those of the innermost IP header, if it is not the only one.
+    pub(super) inner: Option<(Address, Address)>,
     pub(super) protocol: Option<Protocol>,
     pub(super) ports: Option<(u16, u16)>,
     pub(super) tcp_flags: Option<u16>,
@@ -37,6 +40,7 @@ impl<'a> Headers<'a> {
             vlan: None,
             src: None,
             dst: None,
+            inner: None,
             protocol: None,
             ports: None,
             tcp_flags: None,
@@ -60,6 +64,10 @@ impl<'a> Headers<'a> {
         (self.src, self.dst) = (Some(ip.addresses.0), Some(ip.addresses.1));
         self.protocol = ip.protocol.map(Protocol::Ip);
         self.whole &= ip.whole;
+        match tunnel::innermost(ip) {
+            Ok(inner) => self.inner = inner,
+            Err(tunnel::Unknown) => self.whole = false,
+        }
         match ip.protocol {
             Some(protocol @ (TCP | UDP | SCTP)) if ip.first => self.transport(protocol, ip.payload),
             _ => {}

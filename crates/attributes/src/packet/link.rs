@@ -1,4 +1,4 @@
-//! Link headers of packets, and the VLAN tags behind them.
+//! Link headers of packets, and the VLAN tags, MPLS labels or PPPoE session headers behind them.
 //!
 //! ```text
 //! Ethernet   0 receiver (6) | 6 sender (6) | 12 type (2)
@@ -6,6 +6,8 @@
 //! cooked 2   0 type (2) | 4 interface (4) | 8 hardware (2) | 10 packet type | 11 address length | 12 sender (8)
 //! loopback   0 address family, in either order (4)
 //! VLAN tag   0 priority and number (2) | 2 type (2)
+//! MPLS       0 label (20 bits), class (3), the last of the stack (1) | 3 time to live
+//! PPPoE      0 version | 1 code: 0 is data | 2 session (2) | 4 length behind it (2) | 6 protocol (1 or 2)
 //! ```
 
 /// What follows the link header and tags.
@@ -31,6 +33,8 @@ pub(super) struct Link<'a> {
 
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
+const MPLS: [u16; 2] = [0x8847, 0x8848];
+const PPPOE_SESSION: u16 = 0x8864;
 
 /// Types of VLAN tags: customer's, provider's, and one from before there was a standard.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
@@ -42,10 +46,18 @@ const NETLINK: u16 = 824;
 const ETHERNET: [u16; 2] = [1, 772];
 
 impl<'a> Link<'a> {
+    /// Link header of which nothing is known.
+    const NOTHING: Self =
+        Link { src: None, dst: None, vlan: None, next: Next::Other(None), rest: &[], whole: false };
+
+    /// The headers behind one with this Ethernet type.
+    pub(super) fn behind(kind: u16, rest: &'a [u8]) -> Self {
+        Self::NOTHING.tagged(kind, rest)
+    }
+
     /// By the type that capture files have for it; `None` if that is none that is known here.
     pub(super) fn read(link_type: u16, data: &'a [u8]) -> Option<Self> {
-        let nothing =
-            Link { src: None, dst: None, vlan: None, next: Next::Other(None), rest: &[], whole: false };
+        let nothing = Self::NOTHING;
         let ip = |rest| Link { next: Next::Ip, rest, whole: true, ..nothing };
         let read = match link_type {
             1 => Self::ethernet(nothing, data),
@@ -92,8 +104,43 @@ impl<'a> Link<'a> {
             self.vlan = self.vlan.or(Some(u16::from_be_bytes([*high, *low]) & 0xfff));
             (kind, rest) = (u16::from_be_bytes([*k1, *k0]), behind);
         }
-        let next = if matches!(kind, IPV4 | IPV6) { Next::Ip } else { Next::Other(Some(kind)) };
-        Self { next, rest, whole: true, ..self }
+        match kind {
+            IPV4 | IPV6 => Self { next: Next::Ip, rest, whole: true, ..self },
+            _ if MPLS.contains(&kind) => self.labelled(kind, rest),
+            PPPOE_SESSION => self.in_session(rest),
+            _ => Self { next: Next::Other(Some(kind)), rest, whole: true, ..self },
+        }
+    }
+
+    /// Behind any number of MPLS labels, which do not tell what follows: IP begins with its version.
+    fn labelled(self, kind: u16, mut rest: &'a [u8]) -> Self {
+        loop {
+            let Some(([_, _, last, _], behind)) = rest.split_first_chunk() else { return self };
+            rest = behind;
+            if last & 1 == 1 {
+                break;
+            }
+        }
+        match rest.first().map(|first| first >> 4) {
+            Some(4 | 6) => Self { next: Next::Ip, rest, whole: true, ..self },
+            Some(_) => Self { next: Next::Other(Some(kind)), rest, whole: true, ..self },
+            None => self,
+        }
+    }
+
+    /// Behind the header of a PPPoE session and the protocol number of PPP, which may lack its first byte.
+    fn in_session(self, rest: &'a [u8]) -> Self {
+        let Some(([_, code, _, _, l1, l0], behind)) = rest.split_first_chunk() else { return self };
+        // What is behind that length is padding.
+        let data = behind.get(..usize::from(u16::from_be_bytes([*l1, *l0]))).unwrap_or(behind);
+        match data {
+            [0, 0x21 | 0x57, rest @ ..] | [0x21 | 0x57, rest @ ..] if *code == 0 => {
+                Self { next: Next::Ip, rest, whole: true, ..self }
+            }
+            [2, 0x81, rest @ ..] if *code == 0 => self.labelled(MPLS[0], rest),
+            [] | [0 | 2] if *code == 0 => self,
+            _ => Self { next: Next::Other(Some(PPPOE_SESSION)), rest: data, whole: true, ..self },
+        }
     }
 }
 

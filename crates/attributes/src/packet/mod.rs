@@ -1,4 +1,5 @@
-//! Packet attributes: the outermost headers of each layer, and the names in DNS questions and TLS client hellos.
+//! Packet attributes: the outermost headers of each layer, the innermost addresses of a tunnel, and the names in DNS
+//! questions and TLS client hellos.
 
 mod dns;
 mod headers;
@@ -6,6 +7,7 @@ mod ip;
 mod link;
 mod protocol;
 mod tls;
+mod tunnel;
 
 use crate::{Element, Outcome, Type, value};
 use headers::{Headers, Transport};
@@ -43,10 +45,15 @@ pub enum PacketField {
     DnsName,
     /// The server's name that a TLS client asks for, in lower case.
     TlsName,
+    /// IP address of the sender in the innermost header of a tunnelled packet.
+    InnerSrc,
+    /// IP address of the receiver in the innermost header of a tunnelled packet.
+    InnerDst,
 }
 
 impl PacketField {
-    pub(crate) const ALL: [Self; 14] = [
+    /// A stream keeps its list: new fields come last.
+    pub(crate) const ALL: [Self; 16] = [
         Self::EthSrc,
         Self::EthDst,
         Self::Vlan,
@@ -61,6 +68,8 @@ impl PacketField {
         Self::CapturedLen,
         Self::DnsName,
         Self::TlsName,
+        Self::InnerSrc,
+        Self::InnerDst,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -79,13 +88,15 @@ impl PacketField {
             Self::CapturedLen => "captured_len",
             Self::DnsName => "dns_name",
             Self::TlsName => "tls_name",
+            Self::InnerSrc => "inner_src",
+            Self::InnerDst => "inner_dst",
         }
     }
 
     pub(crate) fn kind(self) -> Type {
         match self {
             Self::EthSrc | Self::EthDst => Type::Mac,
-            Self::Src | Self::Dst => Type::Ip,
+            Self::Src | Self::Dst | Self::InnerSrc | Self::InnerDst => Type::Ip,
             Self::Protocol | Self::DnsName | Self::TlsName => Type::Text,
             _ => Type::Uint,
         }
@@ -95,7 +106,7 @@ impl PacketField {
 /// Text of a packet, made on the way: a name in lower case.
 pub(crate) type Scratch = [u8; MAX_TEXT];
 
-/// What stands for bytes that are no text: U+FFFD.
+/// Replacement of bytes that are no text: U+FFFD.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
 /// A name that cannot be decoded.
@@ -152,6 +163,8 @@ impl Packets {
                 PacketField::WireLen => into.word(element.original_size),
                 PacketField::CapturedLen => into.word(element.size),
                 PacketField::DnsName => name(dns_name(&headers, &mut self.scratch), into, outcome),
+                PacketField::InnerSrc => address(headers.inner.map(|(src, _)| src), into),
+                PacketField::InnerDst => address(headers.inner.map(|(_, dst)| dst), into),
                 PacketField::TlsName => name(tls_name(&headers, &mut self.scratch), into, outcome),
             }
         }

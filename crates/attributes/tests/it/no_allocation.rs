@@ -4,7 +4,7 @@
 use crate::common;
 
 use allocation_counter::measure;
-use common::packets::{dns, ethernet, hello, ipv4, ipv6, tcp, udp};
+use common::packets::{dns, ethernet, gre, hello, ipv4, ipv6, mpls, tcp, udp};
 use common::{buffers, schema};
 use holdfast_attributes::{Element, Extractor};
 
@@ -46,6 +46,7 @@ fn extracting_allocates_nothing() {
         [&b"\x0c\0\0\0HEADER_START\x0b\0\0\0source_name\x02\0\0\0ab\x06\0\0\0tstart"[..], &[1, 0, 0, 0, 0, 0, 0xec, 0x40], b"\x0a\0\0\0HEADER_END"].concat(),
         vec![b'['; 70_000],
         Vec::new(),
+        ethernet(&[], 0x0800, &ipv4(47, 0, &gre(0x20, 0x8847, &mpls(&ipv4(4, 0, &ipv6(17, &udp(1, 2, b""))))))),
     ];
     let header = b"\x08\0\x07\0\0\0\0\0\0\0\x03\0yes";
     let mut cells = buffers(&schema, 100 * elements.len());
@@ -61,7 +62,7 @@ fn extracting_allocates_nothing() {
         many.fixed().unwrap().extract_many(&elements[10][..20_000], 20, &mut columns);
     });
     assert!(
-        cells.iter().all(|buffer| buffer.len() == 1200 && buffer.nulls() < 1200),
+        cells.iter().all(|buffer| buffer.len() == 1300 && buffer.nulls() < 1300),
         "it was really at work"
     );
     assert!(undecodable > 0 && columns[0].len() == 1000);

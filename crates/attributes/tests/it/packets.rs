@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use common::packets::{dns, ethernet, hello, ipv4, ipv6, tcp, udp};
+use common::packets::{dns, elsewhere, ethernet, gre, hello, ipv4, ipv6, mpls, pppoe, tcp, udp, vxlan};
 use common::{read, schema};
 use holdfast_attributes::{Element, Outcome};
 
@@ -104,6 +104,84 @@ fn other_links_are_known() {
     assert_eq!(told(105, &inner), "! ");
     let (values, outcome) = read(&schema(&["packets:src,wire_len"]), &Element::of(&inner));
     assert_eq!((values[0].as_str(), values[1].as_str(), outcome.undecodable), ("", "28", true));
+}
+
+#[test]
+fn labels_and_sessions_are_passed_by() {
+    let (v4, v6) = (ipv4(17, 0, &udp(1, 2, b"")), ipv6(6, &tcp(3, 4, 2, b"")));
+    let of_v4 = format!("{MACS} {V4} protocol=udp src_port=1 dst_port=2");
+    let of_v6 = format!("{MACS} {V6} protocol=tcp src_port=3 dst_port=4 tcp_flags=2");
+    for kind in [0x8847, 0x8848] {
+        assert_eq!(told(ETHERNET, &ethernet(&[], kind, &mpls(&v4))), of_v4);
+        assert_eq!(told(ETHERNET, &ethernet(&[], kind, &mpls(&v6))), of_v6);
+    }
+    // A pseudowire, and labels without an end.
+    assert_eq!(told(ETHERNET, &ethernet(&[], 0x8847, &mpls(&[0; 20]))), format!("{MACS} protocol=mpls"));
+    assert_eq!(told(ETHERNET, &ethernet(&[], 0x8847, &[0; 20])), format!("! {MACS}"));
+    for (protocol, packet, wanted) in [
+        (&[0, 0x21][..], &v4, &of_v4),
+        (&[0x21], &v4, &of_v4),
+        (&[0, 0x57], &v6, &of_v6),
+        (&[0x57], &v6, &of_v6),
+        (&[2, 0x81], &mpls(&v4), &of_v4),
+    ] {
+        assert_eq!(&told(ETHERNET, &ethernet(&[], 0x8864, &pppoe(protocol, packet))), wanted);
+    }
+    let tagged = told(ETHERNET, &ethernet(&[(0x8100, 7)], 0x8864, &pppoe(&[0, 0x21], &v4)));
+    assert_eq!(tagged, of_v4.replace("ip_version", "vlan=7 ip_version"));
+    // The session's own protocols, and the discovery of one.
+    let control = pppoe(&[0xc0, 0x21], &[9, 1, 0, 8, 0, 0, 0, 0]);
+    assert_eq!(told(ETHERNET, &ethernet(&[], 0x8864, &control)), format!("{MACS} protocol=pppoe"));
+    assert_eq!(
+        told(ETHERNET, &ethernet(&[], 0x8863, &[0x11, 9, 0, 0, 0, 0])),
+        format!("{MACS} protocol=pppoe")
+    );
+}
+
+#[test]
+fn of_tunnels_the_innermost_addresses_are_told() {
+    const INNER_V4: &str = "inner_src=10.0.0.17 inner_dst=10.0.0.18";
+    const INNER_V6: &str = "inner_src=2001:db8::11 inner_dst=2001:db8::12";
+    let (v4, v6) = (elsewhere(ipv4(17, 0, &udp(1, 2, b""))), elsewhere(ipv6(58, &[128, 0, 0, 0])));
+    for (packet, wanted) in [
+        (ipv4(4, 0, &v4), format!("{V4} protocol=ipip {INNER_V4}")),
+        (ipv4(41, 0, &v6), format!("{V4} protocol=ipv6 {INNER_V6}")),
+        (ipv6(4, &v4), format!("{V6} protocol=ipip {INNER_V4}")),
+        (ipv6(41, &v6), format!("{V6} protocol=ipv6 {INNER_V6}")),
+        (ipv6(60, &[&[41, 0, 1, 4, 0, 0, 0, 0], &v6[..]].concat()), format!("{V6} protocol=ipv6 {INNER_V6}")),
+        (ipv4(47, 0, &gre(0, 0x0800, &v4)), format!("{V4} protocol=gre {INNER_V4}")),
+        (ipv4(47, 0, &gre(0xb0, 0x86dd, &v6)), format!("{V4} protocol=gre {INNER_V6}")),
+        (ipv4(47, 0, &gre(0x20, 0x8847, &mpls(&v4))), format!("{V4} protocol=gre {INNER_V4}")),
+        (
+            ipv6(47, &gre(0x10, 0x6558, &ethernet(&[(0x8100, 5)], 0x0800, &v4))),
+            format!("{V6} protocol=gre {INNER_V4}"),
+        ),
+        (
+            ipv4(17, 0, &vxlan(&ethernet(&[], 0x86dd, &v6))),
+            format!("{V4} protocol=udp src_port=50000 dst_port=4789 {INNER_V6}"),
+        ),
+        // The innermost of three.
+        (ipv4(4, 0, &ipv4(47, 0, &gre(0, 0x86dd, &ipv6(4, &v4)))), format!("{V4} protocol=ipip {INNER_V4}")),
+        // No tunnels: other frames and versions, routes, later fragments, and packets that ICMP quotes.
+        (ipv4(47, 0, &gre(0, 0x6558, &ethernet(&[], 0x0806, &[0; 28]))), format!("{V4} protocol=gre")),
+        (ipv4(47, 0, &gre(0x40, 0x0800, &v4)), format!("{V4} protocol=gre")),
+        (ipv4(47, 0, &[0x20, 1, 0x88, 0x0b, 0, 0, 0, 0]), format!("{V4} protocol=gre")),
+        (ipv4(4, 9, &v4), format!("{V4} protocol=ipip")),
+        (ipv4(1, 0, &[&[3, 3, 0, 0, 0, 0, 0, 0], &v4[..]].concat()), format!("{V4} protocol=icmp")),
+        (
+            ipv4(17, 0, &udp(4789, 50_000, &[0; 60])),
+            format!("{V4} protocol=udp src_port=4789 dst_port=50000"),
+        ),
+        // Nothing where there should be a packet.
+        (ipv4(4, 0, b""), format!("! {V4} protocol=ipip")),
+        (ipv4(4, 0, &[0x95; 60]), format!("! {V4} protocol=ipip")),
+    ] {
+        assert_eq!(told(101, &packet), wanted);
+    }
+    // As deep as is looked, and deeper.
+    let nested = |count: usize| (0..count).fold(v4.clone(), |packet, _| ipv4(4, 0, &packet));
+    assert_eq!(told(101, &nested(16)), format!("{V4} protocol=ipip {INNER_V4}"));
+    assert_eq!(told(101, &nested(17)), format!("! {V4} protocol=ipip"));
 }
 
 #[test]
@@ -250,6 +328,22 @@ fn what_is_cut_tells_what_is_whole() {
         (ethernet(&[(0x88a8, 1), (0x8100, 2)], 0x0800, &ipv4(17, 0, &udp(9, 53, &name))), 22 + 20 + 8),
         (ethernet(&[], 0x0800, &ipv4(6, 0, &tcp(9, 443, 2, &hello(b"example.org")))), 14 + 20 + 32),
         (ethernet(&[], 0x86dd, &ipv6(0, &extension)), 14 + 40 + 8 + 8),
+        (ethernet(&[], 0x8847, &mpls(&ipv4(17, 0, &udp(9, 53, &name)))), 14 + 8 + 20 + 8),
+        (ethernet(&[], 0x8864, &pppoe(&[0, 0x21], &ipv4(17, 0, &udp(9, 53, &name)))), 14 + 8 + 20 + 8),
+        (ethernet(&[], 0x8864, &pppoe(&[2, 0x81], &mpls(&ipv6(17, &udp(9, 9, &[]))))), 14 + 8 + 8 + 40 + 8),
+        (ethernet(&[], 0x0800, &ipv4(4, 0, &elsewhere(ipv6(17, &udp(9, 53, &name))))), 14 + 20 + 40),
+        (
+            ethernet(&[], 0x86dd, &ipv6(47, &gre(0xa0, 0x0800, &ipv4(4, 0, &elsewhere(ipv4(6, 0, &[])))))),
+            14 + 40 + 12 + 20 + 20,
+        ),
+        (
+            ethernet(
+                &[],
+                0x0800,
+                &ipv4(17, 0, &vxlan(&ethernet(&[(0x8100, 5)], 0x0800, &ipv4(6, 0, &[9; 9])))),
+            ),
+            14 + 20 + 8 + 8 + 18 + 20,
+        ),
     ] {
         let (whole, outcome) = all(ETHERNET, &packet);
         assert!(!outcome.undecodable);

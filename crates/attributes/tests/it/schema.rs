@@ -147,7 +147,7 @@ fn presets_are_lists_of_attributes() {
         schema.attributes().iter().map(|attribute| attribute.name().to_owned()).collect::<Vec<_>>().join(" ")
     };
     let packets = "eth_src eth_dst vlan ip_version src dst protocol src_port dst_port tcp_flags wire_len captured_len \
-                   dns_name tls_name";
+                   dns_name tls_name inner_src inner_dst";
     assert_eq!(names(&["packets"]), packets);
     assert_eq!(names(&["packets:src,dst"]), "src dst");
     assert_eq!(names(&["packets:dst", "a:uint=at:0:u8", "packets:src"]), "dst a src");
@@ -179,7 +179,8 @@ fn presets_are_lists_of_attributes() {
 #[test]
 fn the_text_in_rings_stays_what_it_is() {
     let schema = Schema::typed([
-        "packets",
+        "packets:eth_src,eth_dst,vlan,ip_version,src,dst,protocol,src_port,dst_port,tcp_flags,wire_len,captured_len,\
+         dns_name,tls_name",
         "event_time:time=json:\"odd.key\"[3].at,unit=ms,comment=from the camera, not from us",
         "beam:uint=at:4:u16be",
         "frame:uint=at:4:u32le:bits0..24",

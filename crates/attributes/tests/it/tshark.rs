@@ -4,7 +4,7 @@
 
 use crate::common;
 
-use common::packets::{dns, ethernet, hello, ipv4, ipv6, tcp, udp};
+use common::packets::{dns, elsewhere, ethernet, gre, hello, ipv4, ipv6, mpls, pppoe, tcp, udp, vxlan};
 use common::{real, schema};
 use holdfast_attributes::{Element, Schema};
 use holdfast_ingest::packet::{Reader, scan};
@@ -38,10 +38,13 @@ const FIELDS: [&str; 23] = [
     "tls.handshake.type",
 ];
 
-/// A line for each packet, a field each: the outermost, and of this packet alone. `None` where there is no tshark.
-fn tshark(path: &Path) -> Option<Vec<BTreeMap<&'static str, String>>> {
+/// Fields of a packet: all occurrences of each, from the outside in.
+type Row = BTreeMap<&'static str, Vec<String>>;
+
+/// A row for each packet, of this packet alone. `None` where there is no tshark.
+fn tshark(path: &Path) -> Option<Vec<Row>> {
     let mut command = Command::new("tshark");
-    command.args(["-n", "-T", "fields", "-E", "occurrence=f", "-E", "separator=/t"]);
+    command.args(["-n", "-T", "fields", "-E", "occurrence=a", "-E", "aggregator=|", "-E", "separator=/t"]);
     // Nothing is to come from packets before: no reassembly, and no silence on what was sent again.
     for preference in
         ["tcp.desegment_tcp_streams", "tcp.analyze_sequence_numbers", "ip.defragment", "ipv6.defragment"]
@@ -61,14 +64,15 @@ fn tshark(path: &Path) -> Option<Vec<BTreeMap<&'static str, String>>> {
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
-    let row = |line: &str| FIELDS.into_iter().zip(line.split('\t').map(str::to_owned)).collect();
+    let all = |field: &str| field.split('|').map(str::to_owned).collect();
+    let row = |line: &str| FIELDS.into_iter().zip(line.split('\t').map(all)).collect();
     Some(text.lines().map(row).collect())
 }
 
 /// What tshark tells in our words.
-fn wanted(row: &BTreeMap<&str, String>) -> BTreeMap<&'static str, String> {
-    let get = |field: &str| row[field].clone();
-    let layers: Vec<&str> = row["frame.protocols"].split(':').collect();
+fn wanted(row: &Row) -> BTreeMap<&'static str, String> {
+    let get = |field: &str| row[field][0].clone();
+    let layers: Vec<&str> = row["frame.protocols"][0].split(':').collect();
     let behind = |layer: &str| layers.iter().position(|name| *name == layer).map(|at| &layers[at + 1..]);
     let v6 = match (layers.iter().position(|l| *l == "ip"), layers.iter().position(|l| *l == "ipv6")) {
         (Some(v4), Some(v6)) => v6 < v4,
@@ -79,12 +83,15 @@ fn wanted(row: &BTreeMap<&str, String>) -> BTreeMap<&'static str, String> {
         inner
             .iter()
             .find(|layer| !layer.starts_with("ipv6."))
-            .map(|layer| (*layer).to_owned())
+            .map(|layer| if *layer == "ip" { "ipip".to_owned() } else { (*layer).to_owned() })
             .unwrap_or_default()
     } else {
-        match row["ip.proto"].as_str() {
+        match row["ip.proto"][0].as_str() {
             "1" => "icmp".into(),
             "2" => "igmp".into(),
+            "4" => "ipip".into(),
+            "41" => "ipv6".into(),
+            "47" => "gre".into(),
             "6" => "tcp".into(),
             "17" => "udp".into(),
             "" if layers.contains(&"arp") => "arp".into(),
@@ -97,8 +104,22 @@ fn wanted(row: &BTreeMap<&str, String>) -> BTreeMap<&'static str, String> {
         "tcp" | "udp" => get(&format!("{protocol}.{end}port")),
         _ => String::new(),
     };
-    let flags = u16::from_str_radix(row["tcp.flags"].trim_start_matches("0x"), 16);
+    let flags = u16::from_str_radix(row["tcp.flags"][0].trim_start_matches("0x"), 16);
     let ip = |end: &str| get(&format!("{}.{end}", if v6 { "ipv6" } else { "ip" }));
+    // Headers in each other, but not those that an ICMP message quotes.
+    let headers: Vec<&str> = layers
+        .iter()
+        .copied()
+        .take_while(|layer| !["icmp", "icmpv6", "teredo"].contains(layer))
+        .filter(|layer| ["ip", "ipv6"].contains(layer))
+        .collect();
+    let inner = |end: &str| match &headers[..] {
+        [before @ .., last] if !before.is_empty() => {
+            let number = before.iter().filter(|layer| *layer == last).count();
+            row[format!("{last}.{end}").as_str()][number].clone()
+        }
+        _ => String::new(),
+    };
     let asks = ["53", "5353"].iter().any(|dns| [port("src"), port("dst")].iter().any(|port| port == dns));
     let or = |first: String, second: &str| if first.is_empty() { get(second) } else { first };
     BTreeMap::from([
@@ -106,6 +127,8 @@ fn wanted(row: &BTreeMap<&str, String>) -> BTreeMap<&'static str, String> {
         ("eth_dst", get("eth.dst")),
         ("vlan", or(get("ieee8021ad.id"), "vlan.id")),
         ("ip_version", ip("version")),
+        ("inner_src", inner("src")),
+        ("inner_dst", inner("dst")),
         ("src", ip("src")),
         ("dst", ip("dst")),
         ("src_port", port("src")),
@@ -208,7 +231,33 @@ fn made_packets_are_as_tshark_tells_them() {
         let greeting = tcp(40_000, 443, 0x18, &hello(&[name, &b".example.org"[..]].concat()));
         [ipv4(17, 0, &question), ipv4(6, 0, &greeting)]
     });
+    // Labels, sessions and tunnels.
+    let (v4, v6) = (elsewhere(ipv4(17, 0, &udp(7, 9, b"ab"))), elsewhere(ipv6(6, &tcp(7, 9, 2, b""))));
+    let tunnels = [
+        ipv4(4, 0, &v4),
+        ipv4(41, 0, &v6),
+        ipv4(47, 0, &gre(0, 0x0800, &v4)),
+        ipv4(47, 0, &gre(0x20, 0x86dd, &v6)),
+        ipv4(47, 0, &gre(0xb0, 0x6558, &ethernet(&[], 0x0800, &v4))),
+        ipv4(47, 0, &gre(0x10, 0x8847, &mpls(&v4))),
+        ipv4(17, 0, &vxlan(&ethernet(&[], 0x86dd, &v6))),
+        ipv4(4, 0, &ipv4(47, 0, &gre(0, 0x86dd, &ipv6(4, &v4)))),
+    ];
+    let wide_tunnels = [ipv6(4, &v4), ipv6(41, &v6), ipv6(47, &gre(0, 0x0800, &v4))];
+    let passed_by = each(&|packet| ethernet(&[], 0x8847, &mpls(packet)), &|packet| {
+        ethernet(&[(0x8100, 5)], 0x8847, &mpls(packet))
+    });
+    let sessions = each(&|packet| ethernet(&[], 0x8864, &pppoe(&[0, 0x21], packet)), &|packet| {
+        ethernet(&[(0x8100, 5)], 0x8864, &pppoe(&[0, 0x57], packet))
+    });
+    let shortened =
+        vec![ethernet(&[], 0x8864, &pppoe(&[0x21], &v4)), ethernet(&[], 0x8864, &pppoe(&[0x57], &v6))];
     let files = [
+        (1, tunnels.iter().map(|packet| ethernet(&[], 0x0800, packet)).collect()),
+        (1, wide_tunnels.iter().map(|packet| ethernet(&[], 0x86dd, packet)).collect()),
+        (1, passed_by),
+        (1, sessions),
+        (1, shortened),
         (1, names.map(|packet| ethernet(&[], 0x0800, &packet)).collect()),
         (1, tagged(&[])),
         (1, tagged(&[(0x8100, 5)])),
@@ -226,7 +275,7 @@ fn made_packets_are_as_tshark_tells_them() {
         capture(&path, *link_type, packets);
         compare(&path, &schema(&["packets"]), &mut told);
     }
-    assert!(told.is_empty() || told.len() == 14 && told.values().all(|count| *count > 0), "{told:?}");
+    assert!(told.is_empty() || told.len() == 16 && told.values().all(|count| *count > 0), "{told:?}");
 }
 
 #[test]

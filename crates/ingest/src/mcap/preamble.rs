@@ -131,7 +131,7 @@ fn channel(content: &[u8]) -> Option<(u16, u16)> {
     Some(ids)
 }
 
-/// Whether the metadata of a well-formed channel repeats a key, which readers refuse.
+/// Tells if the metadata of a well-formed channel repeats a key, which readers refuse.
 fn has_key_twice(content: &[u8]) -> bool {
     let mut fields = Fields(content);
     let _ids_topic_and_encoding = (fields.u32(), fields.bytes(), fields.bytes());

@@ -39,9 +39,9 @@ pub enum McapDamage {
     /// A channel of a schema that no record before it defines.
     #[error("channel {channel} refers to schema {schema}, which no record before it defines")]
     NoSchema {
-        /// The channel.
+        /// Number of the channel.
         channel: u16,
-        /// Its schema.
+        /// Number of its schema.
         schema: u16,
     },
     /// Schemas and channels that are too many.

@@ -69,3 +69,32 @@ pub fn hello(name: &[u8]) -> Vec<u8> {
     let handshake = [&[1, 0][..], &pair(body.len() as u16), &body].concat();
     [&[22, 3, 1][..], &pair(handshake.len() as u16), &handshake].concat()
 }
+
+/// Behind two MPLS labels.
+pub fn mpls(payload: &[u8]) -> Vec<u8> {
+    [&[0, 1, 0, 64, 0, 2, 1, 64], payload].concat()
+}
+
+/// In a PPPoE session, behind the number of a PPP protocol and with padding.
+pub fn pppoe(protocol: &[u8], payload: &[u8]) -> Vec<u8> {
+    let len = pair((protocol.len() + payload.len()) as u16);
+    [&[0x11, 0, 0, 7][..], &len, protocol, payload, &[0; 6]].concat()
+}
+
+/// Behind GRE with these flags, and as many zeros as these need.
+pub fn gre(flags: u8, kind: u16, payload: &[u8]) -> Vec<u8> {
+    let options = vec![0; 4 * (flags & 0xb0).count_ones() as usize];
+    [&[flags, 0][..], &pair(kind), &options, payload].concat()
+}
+
+/// In a datagram of VXLAN.
+pub fn vxlan(frame: &[u8]) -> Vec<u8> {
+    udp(50_000, 4789, &[&[8, 0, 0, 0, 0, 0, 5, 0], frame].concat())
+}
+
+/// An IPv4 or IPv6 packet with other addresses: the last byte of each is 16 more.
+pub fn elsewhere(mut packet: Vec<u8>) -> Vec<u8> {
+    let places = if packet[0] >> 4 == 4 { [15, 19] } else { [23, 39] };
+    places.iter().for_each(|at| packet[*at] += 16);
+    packet
+}

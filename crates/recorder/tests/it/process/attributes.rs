@@ -134,7 +134,7 @@ fn packets_of_real_captures_have_the_cells_of_each_on_the_medium() {
         let wanted = of_elements(&mut reader(&place.ring));
         let (found, slots) = on_medium(&place.ring);
         assert!(slots > 0 && wanted.len() > 100, "{}", capture.display());
-        assert_eq!(wanted.values().next().unwrap().len(), 14);
+        assert_eq!(wanted.values().next().unwrap().len(), 16);
         assert!(found == wanted, "{}", capture.display());
         // Nearly all that travels is understood.
         let told =
