@@ -1,4 +1,4 @@
-//! Link headers of packets, and the VLAN tags, MPLS labels or PPPoE session headers behind them.
+//! Link headers of packets, and the VLAN tags, MPLS labels or `PPPoE` session headers behind them.
 //!
 //! ```text
 //! Ethernet   0 receiver (6) | 6 sender (6) | 12 type (2)
@@ -128,7 +128,7 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// Behind the header of a PPPoE session and the protocol number of PPP, which may lack its first byte.
+    /// Behind the header of a `PPPoE` session and the protocol number of PPP, which may lack its first byte.
     fn in_session(self, rest: &'a [u8]) -> Self {
         let Some(([_, code, _, _, l1, l0], behind)) = rest.split_first_chunk() else { return self };
         // What is behind that length is padding.

@@ -110,6 +110,7 @@ pub(crate) type Scratch = [u8; MAX_TEXT];
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
 /// A name that cannot be decoded.
+#[derive(Clone, Copy)]
 struct Malformed;
 
 /// Adds a piece of a name in lower case to the `len` bytes of it; what there is no room for is counted in `len` alone.

@@ -19,7 +19,7 @@ const GRE: u8 = 47;
 const BRIDGED: u16 = 0x6558;
 const ETHERNET: u16 = 1;
 
-/// Port of VXLAN.
+/// UDP port of VXLAN frames.
 const VXLAN: u16 = 4789;
 
 /// Packets in each other at most: real networks have two or three.

@@ -70,12 +70,12 @@ pub fn hello(name: &[u8]) -> Vec<u8> {
     [&[22, 3, 1][..], &pair(handshake.len() as u16), &handshake].concat()
 }
 
-/// Behind two MPLS labels.
+/// A packet behind two MPLS labels.
 pub fn mpls(payload: &[u8]) -> Vec<u8> {
     [&[0, 1, 0, 64, 0, 2, 1, 64], payload].concat()
 }
 
-/// In a PPPoE session, behind the number of a PPP protocol and with padding.
+/// A packet in a `PPPoE` session, behind the number of a PPP protocol and with padding.
 pub fn pppoe(protocol: &[u8], payload: &[u8]) -> Vec<u8> {
     let len = pair((protocol.len() + payload.len()) as u16);
     [&[0x11, 0, 0, 7][..], &len, protocol, payload, &[0; 6]].concat()
@@ -87,7 +87,7 @@ pub fn gre(flags: u8, kind: u16, payload: &[u8]) -> Vec<u8> {
     [&[flags, 0][..], &pair(kind), &options, payload].concat()
 }
 
-/// In a datagram of VXLAN.
+/// An Ethernet frame in a datagram of VXLAN.
 pub fn vxlan(frame: &[u8]) -> Vec<u8> {
     udp(50_000, 4789, &[&[8, 0, 0, 0, 0, 0, 5, 0], frame].concat())
 }
@@ -95,6 +95,8 @@ pub fn vxlan(frame: &[u8]) -> Vec<u8> {
 /// An IPv4 or IPv6 packet with other addresses: the last byte of each is 16 more.
 pub fn elsewhere(mut packet: Vec<u8>) -> Vec<u8> {
     let places = if packet[0] >> 4 == 4 { [15, 19] } else { [23, 39] };
-    places.iter().for_each(|at| packet[*at] += 16);
+    for at in places {
+        packet[at] += 16;
+    }
     packet
 }
