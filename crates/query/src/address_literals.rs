@@ -145,15 +145,18 @@ fn rewrite(mut expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>>
 /// which it asks what it compares.
 pub(crate) fn as_operators(statement: &mut Statement) {
     match statement {
-        Statement::Statement(statement) => {
-            let _ = visit_expressions_mut(statement, |expression: &mut ast::Expr| {
-                as_operator(expression);
-                ControlFlow::<()>::Continue(())
-            });
-        }
+        Statement::Statement(statement) => as_operators_in(&mut **statement),
         Statement::Explain(explain) => as_operators(&mut explain.statement),
         _ => {}
     }
+}
+
+/// The same in a part of a statement.
+pub(crate) fn as_operators_in<V: ast::VisitMut>(part: &mut V) {
+    let _ = visit_expressions_mut(part, |expression: &mut ast::Expr| {
+        as_operator(expression);
+        ControlFlow::<()>::Continue(())
+    });
 }
 
 fn as_operator(expression: &mut ast::Expr) {

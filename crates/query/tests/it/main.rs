@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod addresses;
+mod comparison;
 mod conditions;
 mod memory_source;
 mod nearest;
+mod precedence;
 mod spill;
 mod streams;
 mod turns;

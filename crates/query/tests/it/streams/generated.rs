@@ -1,7 +1,7 @@
 //! Generated queries over documents and over frames with numbers of every kind: the results equal those of
 //! the engine over all elements.
 
-use super::recorded::{Content, Recorded, summaries};
+use super::recorded::{Content, Recorded, header, summaries, without_header};
 use super::{SCHEMA, engine, naive, shown, stream_table};
 use datafusion::catalog::MemTable;
 use datafusion::prelude::SessionContext;
@@ -305,16 +305,21 @@ fn question(columns: &'static [Named], odd: &'static [&'static str]) -> impl Str
 }
 
 static OF_DOCUMENTS: LazyLock<World> = LazyLock::new(|| {
-    World::new(21, 3000, &SCHEMA, &Content { header: true, noise: 900, element: super::recorded::line })
+    World::new(21, 3000, &SCHEMA, &Content { header, noise: 900, element: super::recorded::line })
 });
 static OF_FRAMES: LazyLock<World> = LazyLock::new(|| {
-    World::new(22, 3000, &FRAMES_SCHEMA, &Content { header: false, noise: 900, element: frame })
+    World::new(22, 3000, &FRAMES_SCHEMA, &Content { header: without_header, noise: 900, element: frame })
 });
 static OF_RARE: LazyLock<World> = LazyLock::new(|| {
-    World::new(24, RARE_COUNT, &RARE_SCHEMA, &Content { header: false, noise: 9, element: rare })
+    World::new(24, RARE_COUNT, &RARE_SCHEMA, &Content { header: without_header, noise: 9, element: rare })
 });
 static OF_RISING: LazyLock<World> = LazyLock::new(|| {
-    World::new(23, RISING_COUNT, &RISING_SCHEMA, &Content { header: false, noise: 900, element: rising })
+    World::new(
+        23,
+        RISING_COUNT,
+        &RISING_SCHEMA,
+        &Content { header: without_header, noise: 900, element: rising },
+    )
 });
 
 proptest! {

@@ -5,7 +5,7 @@
 mod found;
 mod generated;
 mod payloads;
-mod recorded;
+pub(crate) mod recorded;
 
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;

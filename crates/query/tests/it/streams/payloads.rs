@@ -1,6 +1,6 @@
 //! Tests of payload reads: which payloads a query reads, and how much of them is in memory.
 
-use super::recorded::{Content, MakeElement, Recorded};
+use super::recorded::{Content, MakeElement, Recorded, without_header};
 use super::{engine, engine_with, naive, shown, stream_table};
 use datafusion::arrow::array::{AsArray as _, RecordBatch};
 use datafusion::arrow::datatypes::UInt64Type;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 fn payloads_are_read_of_what_is_found_and_no_others() {
     let schema = Schema::typed(["n:uint=json:n"]).unwrap();
     let large = Content {
-        header: false,
+        header: without_header,
         noise: 9,
         element: |_, number| format!("{{\"n\":{number},\"text\":\"{}\"}}", "x".repeat(20_000)).into_bytes(),
     };
@@ -104,7 +104,7 @@ fn large_elements_are_sorted_and_joined_with_little_memory() {
     ];
     for (elements, element) in worlds {
         let (image, recorded) =
-            Recorded::of(7, elements, Some(&schema), &Content { header: false, noise: 9, element });
+            Recorded::of(7, elements, Some(&schema), &Content { header: without_header, noise: 9, element });
         let batch = naive(&image, &schema, &recorded);
         let plain = engine(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap()));
         let ring: OpenRing =

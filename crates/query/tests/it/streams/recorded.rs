@@ -17,8 +17,8 @@ const SLOTS: u64 = 20;
 
 /// What elements are made of.
 pub(crate) struct Content {
-    /// Whether most of them have a header that their producer gives.
-    pub(crate) header: bool,
+    /// The header that its producer gives with the element of a number.
+    pub(crate) header: MakeHeader,
     /// Bytes of what comes between, less than so many.
     pub(crate) noise: u64,
     pub(crate) element: MakeElement,
@@ -26,6 +26,9 @@ pub(crate) struct Content {
 
 /// Makes the element of a number; the function gives a number below another, at random.
 pub(crate) type MakeElement = fn(&mut dyn FnMut(u64) -> u64, u64) -> Vec<u8>;
+
+/// Makes the header of an element, or none.
+pub(crate) type MakeHeader = fn(&mut Seed, u64) -> Option<Vec<u8>>;
 
 /// What was recorded.
 pub(crate) struct Recorded {
@@ -87,7 +90,7 @@ pub(crate) fn line(pick: &mut dyn FnMut(u64) -> u64, number: u64) -> Vec<u8> {
 }
 
 /// What its producer gives with it: a number, and often a text behind it; sometimes no header at all.
-fn header(seed: &mut Seed) -> Option<Vec<u8>> {
+pub(crate) fn header(seed: &mut Seed, _number: u64) -> Option<Vec<u8>> {
     let mut header = [&8u16.to_le_bytes()[..], &seed.below(7).to_le_bytes()].concat();
     if seed.below(3) > 0 {
         let mark = ["", "red", "green", "no \u{fffd}"][seed.below(4) as usize];
@@ -97,10 +100,15 @@ fn header(seed: &mut Seed) -> Option<Vec<u8>> {
     (seed.below(9) > 0).then_some(header)
 }
 
+/// No header.
+pub(crate) fn without_header(_seed: &mut Seed, _number: u64) -> Option<Vec<u8>> {
+    None
+}
+
 impl Recorded {
     /// Records so many lines with this schema.
     pub(crate) fn make(seed: u64, elements: u64, schema: Option<&Schema>) -> (Image, Self) {
-        Self::of(seed, elements, schema, &Content { header: true, noise: 900, element: line })
+        Self::of(seed, elements, schema, &Content { header, noise: 900, element: line })
     }
 
     /// Records so many elements of this content with this schema.
@@ -152,7 +160,7 @@ impl Recorded {
             }
             let line = (content.element)(&mut |of| random.below(of), number);
             producers[1].stamp();
-            let header = if content.header { header(&mut random) } else { None };
+            let header = (content.header)(&mut random, number);
             let flags = if header.is_some() { Flags::HEADER } else { Flags::default() };
             let marks = Marks { flags, ..Marks::default() };
             producers[1].element(&header.unwrap_or_default(), &line, marks).unwrap();
