@@ -3,10 +3,10 @@
 //! would be wrong without them and ends with an error.
 
 use crate::address_types::with_address_types;
-use crate::column_names::with_unique_names;
 use crate::engine::Engine;
 use crate::latest_elements::latest;
 use crate::nearest::NearestTable;
+use crate::result_names::with_distinct_names;
 use crate::retry_smaller;
 use crate::session::ask;
 use crate::stream::ScanDiagnostics;
@@ -31,7 +31,7 @@ pub async fn answer(engine: &Engine, sql: &str) -> Result<SendableRecordBatchStr
     let plan = latest(&state, &engine.diagnostics, plan).await?;
     let frame = DataFrame::new(state, plan.clone());
     let batches = with_address_types(&plan, retry_smaller::execute(frame, &engine.diagnostics).await?);
-    let batches = with_unique_names(&plan, batches);
+    let batches = with_distinct_names(plan.schema(), batches);
     Ok(if is_list { batches } else { whole(batches, &engine.diagnostics) })
 }
 
