@@ -36,6 +36,7 @@ pub use error::{Problem, SchemaError};
 pub use extractor::{Element, Extractor, MAX_DATA, Outcome};
 pub use field_location::FieldLocation;
 pub use fixed::Fixed;
+pub use json::{Inference, JsonLookup, JsonValue};
 pub use kind::Type;
 pub use origin::From;
 pub use packet::PacketField;

@@ -3,6 +3,7 @@
 use crate::cursor::Cursor;
 use crate::{Problem, SchemaError};
 use std::fmt;
+use std::str::FromStr;
 
 /// Steps of a path: real documents have a handful.
 pub const MAX_STEPS: usize = 16;
@@ -26,6 +27,11 @@ impl Path {
         &self.0
     }
 
+    /// The path through objects with these keys.
+    pub(crate) fn of_keys(keys: &[String]) -> Self {
+        Self(keys.iter().cloned().map(Step::Key).collect())
+    }
+
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, SchemaError> {
         let mut steps = Vec::new();
         loop {
@@ -44,6 +50,17 @@ impl Path {
             }
             steps.push(step);
         }
+    }
+}
+
+impl FromStr for Path {
+    type Err = SchemaError;
+
+    /// Reads a whole text as a path.
+    fn from_str(text: &str) -> Result<Self, SchemaError> {
+        let mut cursor = Cursor::new(text);
+        let path = Self::parse(&mut cursor)?;
+        if cursor.is_done() { Ok(path) } else { Err(cursor.wrong(Problem::Wanted("`.`, `[` or the end"))) }
     }
 }
 

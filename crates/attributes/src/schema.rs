@@ -64,7 +64,7 @@ impl Schema {
     }
 
     /// One more at the end; errors tell `text`.
-    fn push(&mut self, attribute: Attribute, text: &str) -> Result<(), SchemaError> {
+    pub(crate) fn push(&mut self, attribute: Attribute, text: &str) -> Result<(), SchemaError> {
         let at = Cursor::new(text);
         if self.attributes.iter().any(|known| known.name() == attribute.name()) {
             return Err(at.wrong(Problem::Twice(attribute.name().to_owned())));

@@ -6,6 +6,7 @@ use crate::{Cell, Type, rfc3339, value};
 use hifijson::SliceLexer;
 use hifijson::escape::Lex as _;
 use holdfast_format::MAX_TEXT;
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What becomes of it.
@@ -33,6 +34,28 @@ pub(super) fn is_key(raw: &[u8], name: &str) -> bool {
         None => false,
     });
     same.is_ok() && rest.is_empty()
+}
+
+/// The text of a string, given as it stands between its quotes; `None` if half of a character is missing.
+pub(super) fn decoded(raw: &str) -> Option<Cow<'_, str>> {
+    if !raw.contains('\\') {
+        return Some(Cow::Borrowed(raw));
+    }
+    let mut text = Vec::with_capacity(raw.len());
+    let told = unescape(raw.as_bytes(), |piece| {
+        text.extend_from_slice(piece);
+        true
+    });
+    told.ok()?;
+    String::from_utf8(text).ok().map(Cow::Owned)
+}
+
+/// A number as a whole number, if it is one of 64 bits: `1e3` is, `0.5` is not.
+pub(super) fn whole_number(number: &str) -> Option<i64> {
+    match of_number(number.as_bytes(), Type::Int, TimeUnit::default())? {
+        Cell::Word(word) => Some((word ^ 1 << 63) as i64),
+        _ => None,
+    }
 }
 
 /// Why a string has no text.
@@ -70,7 +93,7 @@ pub(super) fn convert<'a>(
     scratch: &'a mut [u8; MAX_TEXT],
 ) -> Converted<'a> {
     let cell = match found {
-        JsonSpan::Nothing => None,
+        JsonSpan::Nothing | JsonSpan::Container(..) => None,
         JsonSpan::Bool(truth) => (kind == Type::Bool).then_some(Cell::Word(truth.into())),
         JsonSpan::Number(from, to) => data.get(from..to).and_then(|number| of_number(number, kind, unit)),
         JsonSpan::Text(from, to) => {

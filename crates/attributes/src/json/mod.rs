@@ -4,7 +4,12 @@
 //! has turned out to be one do they become cells (`convert.rs`). Strings, numbers and escapes are lexed by `hifijson`.
 
 mod convert;
+mod inference;
+mod lookup;
 mod walk;
+
+pub use inference::Inference;
+pub use lookup::{JsonLookup, JsonValue};
 
 use crate::unit::TimeUnit;
 use crate::{Attribute, Element, Outcome, Path, Step, Type};
@@ -37,8 +42,10 @@ struct Node {
 /// What stands there, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum JsonSpan {
-    /// Nothing, null, an object or an array.
+    /// Nothing at all, or `null`.
     Nothing,
+    /// An object or an array, from where to where.
+    Container(usize, usize),
     Bool(bool),
     /// From where to where; of a string what is between its quotes.
     Number(usize, usize),

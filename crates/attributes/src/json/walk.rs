@@ -3,7 +3,7 @@
 
 use super::convert::is_key;
 use super::{JsonSpan, Node};
-use crate::{MAX_DATA, Step};
+use crate::{MAX_DATA, MAX_STEPS, Step};
 use hifijson::token::Lex as _;
 use hifijson::{Read as _, SliceLexer, num, str};
 use num::LexWrite as _;
@@ -52,6 +52,57 @@ impl<'a, 'p> Walk<'a, 'p> {
         read.is_some() && self.lexer.ws_peek().is_none()
     }
 
+    /// Reads all of it, an object, and gives every scalar in objects within objects to `visit`, with the keys that lead
+    /// there as they are written. Whether it is one document and no more.
+    pub(super) fn fields(mut self, visit: &mut dyn FnMut(&[&'a [u8]], JsonSpan)) -> bool {
+        let mut keys = Vec::with_capacity(MAX_STEPS);
+        let read = self
+            .lexer
+            .ws_peek()
+            .filter(|next| *next == b'{')
+            .and_then(|next| self.field(next, &mut keys, visit));
+        read.is_some() && self.lexer.ws_peek().is_none()
+    }
+
+    /// Reads the value of a field. It calls itself no deeper than paths have steps.
+    fn field(
+        &mut self,
+        next: u8,
+        keys: &mut Vec<&'a [u8]>,
+        visit: &mut dyn FnMut(&[&'a [u8]], JsonSpan),
+    ) -> Option<()> {
+        if next != b'{' || keys.len() == MAX_STEPS {
+            if matches!(next, b'{' | b'[') {
+                return self.skip(next);
+            }
+            let found = self.scalar(next)?;
+            visit(keys, found);
+            return Some(());
+        }
+        self.lexer.take_next();
+        let mut next = self.lexer.ws_peek()?;
+        if next == b'}' {
+            self.lexer.take_next();
+            return Some(());
+        }
+        loop {
+            keys.push(self.key(next)?);
+            next = self.lexer.ws_peek()?;
+            self.field(next, keys, visit)?;
+            keys.pop();
+            match self.lexer.ws_peek()? {
+                b',' => {}
+                b'}' => {
+                    self.lexer.take_next();
+                    return Some(());
+                }
+                _ => return None,
+            }
+            self.lexer.take_next();
+            next = self.lexer.ws_peek()?;
+        }
+    }
+
     fn at(&self) -> usize {
         self.data.len() - self.lexer.as_slice().len()
     }
@@ -60,13 +111,24 @@ impl<'a, 'p> Walk<'a, 'p> {
     fn value(&mut self, node: usize, next: u8) -> Option<()> {
         let found = match next {
             b'{' | b'[' => {
+                let from = self.at();
                 match next {
                     _ if self.nodes.get(node)?.child.is_none() => self.skip(next)?,
                     b'{' => self.object(node)?,
                     _ => self.array(node)?,
                 }
-                JsonSpan::Nothing
+                JsonSpan::Container(from, self.at())
             }
+            _ => self.scalar(next)?,
+        };
+        let node = self.nodes.get_mut(node)?;
+        (node.met, node.found) = (true, found);
+        Some(())
+    }
+
+    /// Reads a value that is neither an object nor an array.
+    fn scalar(&mut self, next: u8) -> Option<JsonSpan> {
+        Some(match next {
             b'"' => {
                 let text = self.string()?;
                 let to = self.at() - 1;
@@ -78,10 +140,7 @@ impl<'a, 'p> Walk<'a, 'p> {
                 JsonSpan::Number(from, self.at())
             }
             _ => self.lexer.null_or_bool()?.map_or(JsonSpan::Nothing, JsonSpan::Bool),
-        };
-        let node = self.nodes.get_mut(node)?;
-        (node.met, node.found) = (true, found);
-        Some(())
+        })
     }
 
     /// Reads a string; what is between its quotes. Most have no escape, and are done with in one look.

@@ -4,7 +4,7 @@
 use crate::common;
 
 use common::{read, schema};
-use holdfast_attributes::{Element, MAX_DATA};
+use holdfast_attributes::{Element, Inference, JsonLookup, JsonValue, MAX_DATA, Path, Schema};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -257,4 +257,188 @@ proptest! {
             prop_assert_eq!(!outcome.undecodable, other, "{}", String::from_utf8_lossy(&text));
         }
     }
+}
+
+fn looked_up<'a>(path: &str, document: &'a [u8]) -> Option<JsonValue<'a>> {
+    JsonLookup::new(&path.parse().unwrap()).find(document)
+}
+
+#[test]
+fn a_value_is_found_as_it_is_written() {
+    let document = r#" {"a":{"b":[10,-2.50,"x\n\u00e9"," "]},"t":true,"n":null,"o":{"k": [1, {}]},"a":7} "#;
+    let text = |path| looked_up(path, document.as_bytes()).and_then(|value| value.text().map(String::from));
+    for (path, wanted) in [
+        ("a.b[0]", Some("10")),
+        ("a.b[1]", Some("-2.50")),
+        ("a.b[2]", Some("x\né")),
+        ("a.b", Some(r#"[10,-2.50,"x\n\u00e9"," "]"#)),
+        ("o", Some(r#"{"k": [1, {}]}"#)),
+        ("o.k[1]", Some("{}")),
+        ("t", Some("true")),
+        ("n", None),
+        ("a.b[4]", None),
+        ("a.c", None),
+        ("t.x", None),
+        ("[0]", None),
+    ] {
+        assert_eq!(text(path).as_deref(), wanted, "{path}");
+    }
+    for broken in ["", "{", r#"{"a":1"#, r#"{"a":1} x"#, "not json"] {
+        assert_eq!(looked_up("a", broken.as_bytes()), None, "{broken}");
+    }
+    assert_eq!(looked_up("a", b"{\"a\":\"\xff\"}"), None);
+    assert_eq!(looked_up("a", br#"{"a":"\ud800"}"#).and_then(JsonValue::text), None);
+    let long = format!("{{\"pad\":\"{}\",\"a\":5}}", "x".repeat(2 * MAX_DATA));
+    assert_eq!(looked_up("a", long.as_bytes()).and_then(JsonValue::int), Some(5));
+}
+
+#[test]
+fn paths_end_where_their_text_ends() {
+    for wrong in ["", "a.", "a[", "a[x]", "a]b", "a,b", "\"a", "[70000]"] {
+        assert!(wrong.parse::<Path>().is_err(), "{wrong}");
+    }
+    let path: Path = "\"a.b\"[2].c".parse().unwrap();
+    assert_eq!(path.to_string(), "\"a.b\"[2].c");
+}
+
+/// Documents with few keys, so that paths meet values.
+fn nested_values() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        prop::num::f64::NORMAL.prop_map(Value::from),
+        "[a-zé\"\\\\\n\u{1f600}]{0,5}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::hash_map("[abc.]{1,2}", inner, 0..4)
+                .prop_map(|members| Value::from(members.into_iter().collect::<Map<_, _>>())),
+        ]
+    })
+}
+
+proptest! {
+    /// Every value at every path is what another parser finds there.
+    #[test]
+    fn lookups_agree_with_another_parser(document in nested_values(), pretty in any::<bool>()) {
+        let text = if pretty { serde_json::to_string_pretty(&document) } else { serde_json::to_string(&document) };
+        let text = text.unwrap();
+        let mut all = vec![(String::new(), &document)];
+        let mut at = 0;
+        while let Some((path, value)) = all.get(at).cloned() {
+            at += 1;
+            match value {
+                Value::Array(items) if path.is_empty() => {
+                    all.extend(items.iter().enumerate().map(|(n, item)| (format!("[{n}]"), item)));
+                }
+                Value::Array(items) => {
+                    all.extend(items.iter().enumerate().map(|(n, item)| (format!("{path}[{n}]"), item)));
+                }
+                Value::Object(members) => {
+                    let dot = if path.is_empty() { "" } else { "." };
+                    all.extend(members.iter().map(|(key, item)| (format!("{path}{dot}\"{key}\""), item)));
+                }
+                _ => {}
+            }
+        }
+        for (path, value) in all.iter().filter(|(path, _)| !path.is_empty()) {
+            let found = looked_up(path, text.as_bytes());
+            prop_assert_eq!(found.and_then(JsonValue::int), value.as_i64(), "{}", path);
+            prop_assert_eq!(found.and_then(JsonValue::float), value.as_f64(), "{}", path);
+            prop_assert_eq!(found.and_then(JsonValue::bool), value.as_bool(), "{}", path);
+            let string = found.and_then(JsonValue::string);
+            prop_assert_eq!(string.as_deref(), value.as_str(), "{}", path);
+            let any = found.and_then(JsonValue::text);
+            match value {
+                Value::Null => prop_assert!(any.is_none()),
+                Value::String(said) => prop_assert_eq!(any.as_deref(), Some(said.as_str())),
+                Value::Array(_) | Value::Object(_) if pretty => {
+                    prop_assert!(text.contains(any.as_deref().unwrap()), "{}", path);
+                }
+                other => {
+                    let written = other.to_string();
+                    prop_assert_eq!(any.as_deref(), Some(written.as_str()), "{}", path);
+                }
+            }
+        }
+        let longest = all.iter().map(|(path, _)| path.len()).max().unwrap_or(0);
+        let nowhere = format!("{}x", "y".repeat(longest));
+        prop_assert_eq!(looked_up(&nowhere, text.as_bytes()), None);
+    }
+
+    /// Inference takes any bytes, and all that it infers is a schema that can be stored and read back.
+    #[test]
+    fn inferred_schemas_read_back(documents in prop::collection::vec(nested_values(), 0..6), noise in ".{0,20}") {
+        let mut inference = Inference::default();
+        let _ = inference.look(noise.as_bytes());
+        for document in &documents {
+            let text = serde_json::to_string(document).unwrap();
+            prop_assert_eq!(inference.look(text.as_bytes()), document.is_object());
+        }
+        let schema = inference.schema(&Schema::default(), |_| true);
+        prop_assert_eq!(Schema::parse(&schema.text()).unwrap(), schema);
+    }
+}
+
+fn inferred(explicit: &[&str], documents: &[&str]) -> Vec<String> {
+    let mut inference = Inference::default();
+    for document in documents {
+        inference.look(document.as_bytes());
+    }
+    let schema = inference.schema(&Schema::typed(explicit).unwrap(), |_| true);
+    schema.attributes().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn fields_become_attributes_of_the_types_of_their_values() {
+    let documents = [
+        r#"{"level":"info","n":1,"f":2,"up":true,"mixed":1,"late":null,"never":null,"list":[1,2]}"#,
+        r#"{"level":"warn","n":-5,"f":2.5,"up":false,"mixed":"a","late":7,"host":{"name":"x","Cpu Load":0.5,"deep":{"z":1}}}"#,
+        "no document",
+        r#"{"level":null,"f":1.0,"mixed":true,"big":18446744073709551615}"#,
+    ];
+    assert_eq!(
+        inferred(&[], &documents),
+        [
+            "level:text=json:level",
+            "n:int=json:n",
+            "f:float=json:f",
+            "up:bool=json:up",
+            "mixed:text=json:mixed",
+            "late:int=json:late",
+            "host_name:text=json:host.name",
+            "host_cpu_load:float=json:host.Cpu Load",
+            "host_deep_z:int=json:host.deep.z",
+            "big:float=json:big",
+        ]
+    );
+}
+
+#[test]
+fn names_that_are_taken_get_a_number() {
+    let document = r#"{"time":1,"event_time":"x","a_b":1,"a":{"b":2},"A_b":3,"7":1,"":2,"n":5,"size":{"x":1},"own":1,"bad\nkey":1}"#;
+    assert_eq!(
+        inferred(&["own:float=json:n", "x:text=json:own"], &[document]),
+        [
+            "own:float=json:n",
+            "x:text=json:own",
+            "time_2:int=json:time",
+            "event_time_2:text=json:event_time",
+            "a_b:int=json:a_b",
+            "a_b_2:int=json:a.b",
+            "a_b_3:int=json:A_b",
+            "_7:int=json:7",
+            "_:int=json:\"\"",
+            "size_x:int=json:size.x",
+        ]
+    );
+    let many: String = (0..100).map(|n| format!("\"k{n}\":{n},")).collect();
+    let many = format!("{{{many}\"{}\":1}}", "long".repeat(20));
+    assert_eq!(inferred(&[], &[&many]).len(), 64);
+    let long = format!("{{\"{0}\":1,\"{0}x\":2}}", "long".repeat(20));
+    let names = inferred(&[], &[&long]);
+    assert!(names.iter().all(|name| name.split(':').next().unwrap().len() == 64), "{names:?}");
 }

@@ -3,6 +3,7 @@
 mod addr_text;
 mod bytes;
 mod in_net;
+mod json;
 mod matches;
 mod one_of;
 
@@ -18,5 +19,6 @@ pub(crate) fn all(engines: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
     all.extend(one_of.map(|of| Arc::new(ScalarUDF::from(one_of::OneOf::new(Arc::clone(of))))));
     all.push(Arc::new(ScalarUDF::from(matches::Matches::new())));
     all.extend(bytes::all().into_iter().map(Arc::new));
+    all.extend(json::all().into_iter().map(Arc::new));
     all
 }

@@ -2,6 +2,7 @@
 //! segments are pruned by bounds.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
+use datafusion::arrow::ipc::reader::StreamReader;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
@@ -9,13 +10,16 @@ use futures::TryStreamExt;
 use holdfast_attributes::{Cell, Schema};
 use holdfast_base::{ByteSize, Ordinal, StreamId};
 use holdfast_format::{OwnCells, Packed};
+use holdfast_query::output::{Format, Output};
 use holdfast_query::predicate::{ColumnStatistics, PruningStatistics, SearchedValues};
 use holdfast_query::stream::{
     Chunk, ChunkSink, ColumnBuilder, DecodedColumn, PruningReport, ScanCounters, ScanPlan, ScanRequest,
     ScanSpec, ScanStop, SegmentReader, SegmentScan, StreamSource, StreamSurvey, StreamTable,
 };
 use holdfast_query::{Column, CommonColumn, Engine, Limits, answer, session};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::collections::HashMap;
+use std::fs::File;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -238,4 +242,108 @@ fn elements_in_memory_are_a_table_whose_segments_are_pruned() {
     let explained = asked("explain select n from t where n > 5");
     assert!(explained.contains("slots=20"), "{explained}");
     assert_eq!(value("select max(time) from t"), "1970-01-01T00:00:00.001999Z");
+}
+
+/// Names of the columns of a result, as a format has them.
+fn names(engine: &Engine, sql: &str, format: Format) -> Vec<String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    runtime.block_on(async {
+        let mut batches = answer(engine, sql).await.unwrap();
+        let mut output = Output::new(format, &batches.schema(), file.reopen().unwrap()).unwrap();
+        while let Some(batch) = batches.try_next().await.unwrap() {
+            output.write(&batch).unwrap();
+        }
+        assert!(output.finish().unwrap() > 0, "{sql}");
+    });
+    let first_line = || std::fs::read_to_string(file.path()).unwrap().lines().next().unwrap().to_owned();
+    let names = match format {
+        Format::Arrow => StreamReader::try_new(File::open(file.path()).unwrap(), None).unwrap().schema(),
+        Format::Parquet => {
+            ParquetRecordBatchReaderBuilder::try_new(file.reopen().unwrap()).unwrap().schema().clone()
+        }
+        Format::Csv => return first_line().split(',').map(str::to_owned).collect(),
+        Format::Table => return first_line().split_whitespace().map(str::to_owned).collect(),
+        Format::Jsonl => return first_line().split('"').skip(1).step_by(2).map(str::to_owned).collect(),
+    };
+    names.fields().iter().map(|field| field.name().clone()).collect()
+}
+
+#[test]
+fn columns_of_one_name_are_qualified_in_every_format() {
+    let engine = Engine { context: context(MemorySource::default()), diagnostics: Arc::default() };
+    for format in [Format::Table, Format::Csv, Format::Jsonl, Format::Arrow, Format::Parquet] {
+        for (sql, wanted) in [
+            (
+                "select a.n, b.n, a.ordinal, b.ordinal, a.size from t a join t b on a.n = b.n order by a.n limit 3",
+                vec!["a.n", "b.n", "a.ordinal", "b.ordinal", "size"],
+            ),
+            ("select t.n, b.n, 5 x from t join t b on t.n = b.n limit 1", vec!["t.n", "b.n", "x"]),
+            (
+                "select t.n, x.n, x.k from stream.t t join (select n, 1 k from t) x on t.n = x.n limit 1",
+                vec!["t.n", "x.n", "k"],
+            ),
+            ("select n, n + 1 from t limit 1", vec!["n", "t.n + Int64(1)"]),
+        ] {
+            let wanted: Vec<&str> = match format {
+                // Names with spaces are several words of the text table.
+                Format::Table => wanted.iter().flat_map(|name| name.split(' ')).collect(),
+                _ => wanted,
+            };
+            assert_eq!(names(&engine, sql, format), wanted, "{sql} as {format:?}");
+        }
+    }
+}
+
+#[test]
+fn fields_of_documents_are_found_without_a_schema() {
+    let payloads_read = Arc::new(AtomicUsize::new(0));
+    let source = MemorySource { payloads_read: Arc::clone(&payloads_read) };
+    let engine = Engine { context: context(source), diagnostics: Arc::default() };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let asked = |sql: &str| {
+        let batches = runtime.block_on(async { answer(&engine, sql).await?.try_collect::<Vec<_>>().await });
+        batches.map(|batches| {
+            let table = pretty_format_batches(&batches).unwrap().to_string();
+            table.lines().nth(3).unwrap_or_default().trim_matches(['|', ' ']).to_owned()
+        })
+    };
+    let value = |sql: &str| asked(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    assert_eq!(value("select count(*) from t where json_get_int(payload, 'n') = n"), "2000");
+    assert_eq!(payloads_read.swap(0, Ordering::Relaxed), 2000);
+    assert_eq!(value("select json_get(payload, 'n') from t where n = 4242"), "4242");
+    assert_eq!(value("select count(*) from t where n < 30 and json_get_int(payload, 'n') > 14"), "5");
+    assert_eq!(payloads_read.swap(0, Ordering::Relaxed), 11, "only payloads of candidates are read");
+    let document = r#"'{"a":{"b":[1,2.5,"x\u00e9y"]},"t":true,"e":1e3}'"#;
+    for (call, wanted) in [
+        ("json_get(D, 'a.b')", r#"[1,2.5,"x\u00e9y"]"#),
+        ("json_get(D, 'a.b[2]')", "xéy"),
+        ("json_get(D, 't')", "true"),
+        ("json_get_text(D, 'a.b[2]')", "xéy"),
+        ("json_get_text(D, 'a.b[0]') is null", "true"),
+        ("json_get_int(D, 'a.b[0]')", "1"),
+        ("json_get_int(D, 'e')", "1000"),
+        ("json_get_int(D, 'a.b[1]') is null", "true"),
+        ("json_get_float(D, 'a.b[1]') + 1", "3.5"),
+        ("json_get_float(D, 'a.b[0]')", "1.0"),
+        ("json_get_bool(D, 't') and true", "true"),
+        ("json_get_bool(D, 'e') is null", "true"),
+        ("json_get(D, 'nowhere[3].x') is null", "true"),
+        ("json_get('no document', 'a') is null", "true"),
+        ("json_get(json_get(D, 'a'), 'b[0]')", "1"),
+        ("json_get(null::bytea, 'a') is null", "true"),
+        ("json_get(D, null::text) is null", "true"),
+    ] {
+        let sql = format!("select {}", call.replace('D', document));
+        assert_eq!(value(&sql), wanted, "{sql}");
+    }
+    for (call, wanted) in [
+        ("json_get(payload, 'a[')", "not a JSON path"),
+        ("json_get(payload)", "such as json_get(payload, 'a.b[0]')"),
+        ("json_get(n, 'a')", "it takes bytes or a text"),
+        ("json_get_int(payload, text(payload))", "must be a text literal"),
+    ] {
+        let error = asked(&format!("select {call} from t")).unwrap_err().to_string();
+        assert!(error.contains(wanted), "{call}: {error}");
+    }
 }
