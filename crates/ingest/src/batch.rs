@@ -3,6 +3,7 @@
 //! The bytes are as they were read; rows say which of them are whose. Bytes between rows (newlines, length
 //! prefixes) belong to nobody. How batches travel is `queue`'s, how they are filled is `producer`'s.
 
+use crate::auto_schema::NewAttributes;
 use holdfast_base::{ByteSize, Ordinal, Timestamp};
 use holdfast_format::{CellBuffer, Class, Classes, Flags, MAX_TEXT};
 
@@ -100,6 +101,8 @@ pub struct Batch {
     elements: u64,
     /// What is known of the elements that end here, a buffer a column; filled when the batch is sent.
     cells: Vec<CellBuffer>,
+    /// The schema that these cells are the first of, if it is new.
+    attributes: Option<Box<NewAttributes>>,
 }
 
 /// Bytes of texts in a column of a batch: each is a part of its element, or a word of a few letters.
@@ -119,15 +122,43 @@ impl Batch {
         all.fill(0);
         let rows = Vec::with_capacity(rows.max(16));
         let bytes = all.into_boxed_slice();
-        Self { rows, bytes, filled: 0, claimed: 0, elements: 0, cells: Vec::new() }
+        Self { rows, bytes, filled: 0, claimed: 0, elements: 0, cells: Vec::new(), attributes: None }
     }
 
     /// With a place for the cells of its elements in columns of these classes.
     #[must_use]
     pub fn with_columns(self, classes: Classes) -> Self {
-        let (rows, texts) = (self.rows.capacity(), text_bytes(self.bytes.len(), self.rows.capacity()));
-        let cells = classes.iter().map(|class| CellBuffer::new(class, rows, texts)).collect();
-        Self { cells, ..self }
+        let mut batch = self;
+        batch.set_columns(classes);
+        batch
+    }
+
+    /// Gives it a place for the cells of its elements in columns of these classes, if it has others.
+    pub(crate) fn set_columns(&mut self, classes: Classes) {
+        if self.cells.len() != classes.len() {
+            let (rows, texts) = (self.rows.capacity(), text_bytes(self.bytes.len(), self.rows.capacity()));
+            self.cells = classes.iter().map(|class| CellBuffer::new(class, rows, texts)).collect();
+        }
+    }
+
+    /// Leaves out the cells of all columns but the first ones.
+    pub fn limit_columns(&mut self, columns: usize) {
+        self.cells.truncate(columns);
+    }
+
+    /// Says that its cells are the first of a new schema.
+    pub(crate) fn begin_attributes(&mut self, new: NewAttributes) {
+        self.attributes = Some(Box::new(new));
+    }
+
+    /// The schema that its cells are the first of, if it is new.
+    pub fn new_attributes(&self) -> Option<&NewAttributes> {
+        self.attributes.as_deref()
+    }
+
+    /// Takes the new schema: it is in force, or refused.
+    pub fn take_attributes(&mut self) -> Option<Box<NewAttributes>> {
+        self.attributes.take()
     }
 
     /// Bytes that columns of these classes add to a batch.
@@ -190,6 +221,7 @@ impl Batch {
         self.rows.clear();
         self.cells.iter_mut().for_each(CellBuffer::clear);
         (self.filled, self.claimed, self.elements) = (0, 0, 0);
+        self.attributes = None;
     }
 
     /// Rows that it can still take without allocating.

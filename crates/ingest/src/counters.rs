@@ -2,6 +2,7 @@
 
 use crate::Cause;
 use holdfast_base::Timestamp;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 /// Places for causes: the format numbers them from 1, and has 12.
@@ -50,6 +51,8 @@ pub struct SourceCounters {
     pub too_long: AtomicU64,
     /// Written by the capture thread: elements that are recorded without their options, for want of room in a row.
     pub options_left_out: AtomicU64,
+    /// Written by the capture thread: the schema that was inferred in this run, once it is in force.
+    pub schema: OnceLock<String>,
     /// Written by the capture thread: what came last is beyond the declared rate.
     beyond: AtomicBool,
     /// See [`SourceCounters::handed_over_until`]; 0: nothing is under way.

@@ -36,6 +36,13 @@ impl Extraction {
         }
     }
 
+    /// Extracts by another schema from here on; an element that has begun goes on.
+    pub(crate) fn continue_with(&mut self, schema: &Schema) {
+        self.extractor = Extractor::new(schema);
+        self.classes = schema.classes();
+        self.many = schema.event_time().is_none();
+    }
+
     /// Memory that one takes.
     pub const BYTES: usize = MAX_DATA + MAX_HEADER;
 

@@ -6,6 +6,7 @@
 //! is the `format` crate's.
 #![deny(unsafe_code)]
 
+mod auto_schema;
 mod batch;
 mod counters;
 mod extraction;
@@ -20,6 +21,7 @@ mod source;
 mod sync;
 mod upstream;
 
+pub use auto_schema::{AutoLimits, AutoSchema, NewAttributes};
 pub use batch::{BATCH_BYTES, BATCH_ROWS, Batch, BatchRow, Content, MAX_BATCH_BYTES, MIN_BATCH_BYTES};
 pub use counters::{Pressure, SourceCounters};
 pub use extraction::Extraction;

@@ -11,6 +11,7 @@ mod rows;
 pub use channel::{Inlet, Overload, ProducerSettings, channel};
 
 use crate::Cause;
+use crate::auto_schema::AutoSchema;
 use crate::batch::{Batch, BatchRow};
 use crate::counters::{Pressure, SourceCounters, add};
 use crate::extraction::Extraction;
@@ -129,6 +130,7 @@ pub struct Producer {
     /// Batches there are, the current one left out, and the bytes of each.
     batches: usize,
     batch_bytes: usize,
+    batch_rows: usize,
     overload: Overload,
     /// The batch being filled; none: what arrives goes to the spill and is dropped.
     batch: Option<Batch>,
@@ -149,6 +151,7 @@ pub struct Producer {
     /// An abort that waits for a batch.
     abort_due: Option<BatchRow>,
     extraction: Option<Extraction>,
+    inference: Option<AutoSchema>,
     upstream: Option<Upstream>,
 }
 
@@ -491,11 +494,19 @@ impl Producer {
         if waits {
             self.flush()?;
         }
+        let now = self.clock.now();
+        let inferring = self.inference.as_ref().and_then(|inference| inference.due_in(now));
+        if inferring.is_some_and(|soon| soon.is_zero()) {
+            self.end_inference(now)?;
+        }
         if self.keeps {
             self.keeps = false;
             self.counters.keep_nothing();
         }
-        Ok(self.upstream_due_in(self.clock.now()))
+        let inferring = inferring
+            .filter(|_| self.inference.is_some() && self.open.is_none_or(|open| open.here == 0))
+            .map(|soon| soon.max(FLUSH_AGE));
+        Ok(self.upstream_due_in(now).into_iter().chain(inferring).min())
     }
 
     /// Sends all that is left, waiting for room for the last gaps, whatever the policy. Call once, at the end;
@@ -504,7 +515,16 @@ impl Producer {
         self.abort_element(Cause::Aborted);
         self.finish_losses()?;
         self.tell_upstream(Timestamp::MAX);
-        self.finish_losses()
+        self.finish_losses()?;
+        if let Some(inference) = &mut self.inference {
+            inference.end();
+            if self.batch.is_none() {
+                let batch = self.end.wait_empty()?;
+                self.install(batch);
+            }
+            self.end_inference(self.now)?;
+        }
+        Ok(())
     }
 
     fn finish_losses(&mut self) -> Result<(), Closed> {

@@ -30,6 +30,7 @@ use std::sync::Arc;
     `slots`, `holds` and `gaps` are tables, too. Addresses are compared with text: src = '10.0.0.1'.\n\
     Additional functions: in_net(src, '10.0.0.0/8'), addr_text(src), hex(payload), text(payload),\n\
     matches(payload, 'GET /[a-z]+'), bytes(payload, 14, 20), date_bin(interval '10 seconds', time),\n\
+    json_get(payload, 'a.b[0]') and json_get_text, _int, _float, _bool for JSON without a schema,\n\
     and the numbers u8, u16be, i32le, f32be … of (payload, offset).\n\n\
     pcapng and mcap write the elements themselves, ordered by ordinal. Each row of the query must be\n\
     an element of one stream, with its ordinal.\n\n\

@@ -24,6 +24,7 @@ mod hits;
 mod holding;
 mod index;
 mod inputs;
+mod json_fields;
 mod live;
 mod mcap;
 mod meanwhile;

@@ -1,6 +1,7 @@
 //! Channel between a source and the capture thread: settings, both ends, and all memory between them.
 
 use super::Producer;
+use crate::auto_schema::AutoSchema;
 use crate::batch::{BATCH_BYTES, BATCH_ROWS, Batch};
 use crate::counters::{Pressure, SourceCounters, add};
 use crate::extraction::Extraction;
@@ -37,6 +38,8 @@ pub struct ProducerSettings {
     pub leads: bool,
     /// What is read of every element, if anything is.
     pub extraction: Option<Extraction>,
+    /// Inference of further attributes from its first elements, if wanted.
+    pub inference: Option<AutoSchema>,
     /// By what is seen which elements were lost before they came to us, if by anything.
     pub counter: Option<Counter>,
 }
@@ -52,6 +55,7 @@ impl ProducerSettings {
             next,
             leads: false,
             extraction: None,
+            inference: None,
             counter: None,
         }
     }
@@ -169,7 +173,12 @@ pub fn channel(
         open: None,
         losses: Losses::new(),
         abort_due: None,
-        extraction: settings.extraction.clone(),
+        extraction: settings
+            .extraction
+            .clone()
+            .or_else(|| settings.inference.as_ref().map(AutoSchema::extraction)),
+        inference: settings.inference.clone(),
+        batch_rows: settings.batch_rows,
         upstream: settings.counter.clone().map(Upstream::new),
     };
     (

@@ -2,6 +2,7 @@
 
 use super::{Fate, GAP_AREA, Marks, Open, Overload, Producer, SPARE_ROWS};
 use crate::Cause;
+use crate::auto_schema::NewAttributes;
 use crate::batch::{Batch, BatchRow, Content};
 use crate::counters::add;
 use crate::framing::KEEP_TOGETHER;
@@ -116,7 +117,9 @@ impl Producer {
 
     pub(super) fn send(&mut self, mut batch: Batch) -> Result<(), Closed> {
         add(&self.counters.batches, 1);
+        self.infer(&mut batch);
         if let Some(extraction) = &mut self.extraction {
+            batch.set_columns(extraction.classes());
             extraction.fill(&mut batch, &self.counters);
         }
         if let Some(upstream) = &mut self.upstream {
@@ -131,6 +134,41 @@ impl Producer {
     }
 
     /// Opens an element that begins with so many bytes of metadata; so many bytes of it are to be in one batch.
+    /// Infers attributes from a batch; once enough was seen, its cells are the first of the new schema.
+    fn infer(&mut self, batch: &mut Batch) {
+        let Some(inference) = &mut self.inference else { return };
+        let undecodable = inference.look(batch);
+        let inferred = if inference.is_over(self.now) {
+            inference.conclude(self.batches + 1, self.batch_bytes, self.batch_rows)
+        } else {
+            None
+        };
+        if let Some((schema, extraction)) = inferred.zip(self.extraction.as_mut()) {
+            batch.begin_attributes(NewAttributes { text: schema.text(), classes: schema.classes() });
+            extraction.continue_with(&schema);
+            self.inference = None;
+        } else if undecodable > 0 {
+            add(&self.counters.undecodable, undecodable);
+        }
+    }
+
+    /// Ends an inference whose time is over, in a batch of its own, unless bytes of an element wait or no batch is free.
+    pub(super) fn end_inference(&mut self, now: Timestamp) -> Result<(), Closed> {
+        if self.open.is_some_and(|open| open.here > 0) {
+            return Ok(());
+        }
+        if self.batch.is_none()
+            && let Some(batch) = self.end.try_empty()?
+        {
+            self.install(batch);
+        }
+        self.now = self.now.max(now);
+        match self.batch.take() {
+            Some(batch) => self.send(batch),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn begin(
         &mut self,
         total: Option<u64>,

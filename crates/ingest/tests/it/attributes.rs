@@ -9,8 +9,8 @@ use common::cells::{alone, buffers};
 use holdfast_attributes::{Element, Extractor, MAX_DATA, Schema};
 use holdfast_base::{ByteSize, ManualClock, Ordinal, Timestamp};
 use holdfast_ingest::{
-    Cause, Cutter, Extraction, Framing, Inlet, Marks, Overload, Parker, Pressure, Producer, ProducerSettings,
-    Tail, channel,
+    AutoLimits, AutoSchema, Cause, Cutter, Extraction, Framing, Inlet, Marks, Overload, Parker, Pressure,
+    Producer, ProducerSettings, Tail, channel,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -207,4 +207,125 @@ proptest! {
         collector.drain(&mut inlet, false);
         check(&collector, &producer, &schema, |tag| LINKS.get(usize::from(tag)).copied());
     }
+}
+
+/// A source whose attributes are inferred, behind explicit ones.
+struct Inferring {
+    producer: Producer,
+    inlet: Inlet,
+    clock: Arc<ManualClock>,
+}
+
+impl Inferring {
+    fn new(explicit: &[&str], memory: ByteSize) -> Self {
+        let explicit = Schema::typed(explicit).unwrap();
+        let limits = AutoLimits { memory, slot_bytes: 1 << 20, others: Vec::new(), sharing: 1 };
+        let settings = ProducerSettings {
+            batches: 4,
+            extraction: (!explicit.is_empty()).then(|| Extraction::new(&explicit, Vec::new())),
+            inference: Some(AutoSchema::new(explicit, limits)),
+            ..ProducerSettings::new(Overload::Block, Ordinal(0))
+        };
+        let clock = Arc::new(ManualClock::new(Timestamp(1000)));
+        let (producer, inlet) = channel(
+            &settings,
+            Arc::clone(&clock) as Arc<dyn holdfast_base::Clock>,
+            Arc::new(Pressure::default()),
+            Parker::new().waker(),
+        );
+        Self { producer, inlet, clock }
+    }
+
+    fn send(&mut self, text: &str) {
+        self.producer.stamp();
+        self.producer.element(&[], text.as_bytes(), Marks::default()).unwrap();
+    }
+
+    /// Sends what is there; the schema that comes with it, elements without cells of it, and all elements.
+    fn taken(&mut self) -> (Option<String>, usize, usize) {
+        self.producer.idle().unwrap();
+        self.all()
+    }
+
+    fn all(&mut self) -> (Option<String>, usize, usize) {
+        let (mut schema, mut before, mut count) = (None, 0, 0);
+        while let Some(mut batch) = self.inlet.take() {
+            if let Some(new) = batch.take_attributes() {
+                assert!(schema.is_none(), "it comes once");
+                assert_eq!(new.classes.len(), batch.cells().len());
+                schema = Some(new.text);
+            }
+            count += batch.rows().len();
+            before += if schema.is_none() { batch.rows().len() } else { 0 };
+            assert!(batch.cells().iter().all(|column| column.len() == batch.rows().len()));
+            self.inlet.give_back(batch);
+        }
+        (schema, before, count)
+    }
+}
+
+const MEMORY: ByteSize = ByteSize::mib(64);
+
+#[test]
+fn attributes_are_inferred_from_the_first_elements() {
+    // By their number, in the middle of all; later fields are none.
+    let mut source = Inferring::new(&[], MEMORY);
+    (0..900).for_each(|n| source.send(&format!("{{\"n\":{n},\"a\":{{\"b\":\"x\"}}}}")));
+    assert_eq!(source.taken(), (None, 900, 900));
+    (0..200).for_each(|n| source.send(&format!("{{\"n\":0.5,\"late\":{n}}}")));
+    let (schema, before, count) = source.taken();
+    assert_eq!(
+        (schema.as_deref(), before, count),
+        (Some("n:float=json:n\na_b:text=json:a.b\nlate:int=json:late\n"), 0, 200)
+    );
+    source.send("{\"later\":1}");
+    assert_eq!(source.taken(), (None, 1, 1));
+
+    // By the time since the first, with and without another element.
+    for another in [false, true] {
+        let mut source = Inferring::new(&["own:int=json:n"], MEMORY);
+        assert_eq!(source.producer.idle().unwrap(), None);
+        source.send("{\"level\":\"info\",\"n\":1}");
+        assert_eq!(source.taken(), (None, 1, 1));
+        assert!(source.producer.idle().unwrap().is_some(), "it calls again");
+        source.clock.set(Timestamp(1000 + 1_000_000_000));
+        if another {
+            source.send("{\"level\":\"warn\"}");
+        }
+        let (schema, _, count) = source.taken();
+        assert_eq!(schema.as_deref(), Some("own:int=json:n\nlevel:text=json:level\n"));
+        assert_eq!(count, usize::from(another));
+        assert_eq!(source.producer.idle().unwrap(), None);
+    }
+
+    // At the end of the source.
+    let mut source = Inferring::new(&[], MEMORY);
+    source.send("{\"n\":null,\"up\":true}");
+    source.producer.finish().unwrap();
+    assert_eq!(source.all().0.as_deref(), Some("up:bool=json:up\n"));
+    let mut source = Inferring::new(&[], MEMORY);
+    source.producer.finish().unwrap();
+    assert_eq!(source.all(), (None, 0, 0));
+}
+
+#[test]
+fn inference_goes_on_until_there_is_a_field_and_stays_within_its_memory() {
+    let mut source = Inferring::new(&[], MEMORY);
+    (0..2500).for_each(|_| source.send("no document"));
+    assert_eq!(source.taken(), (None, 2500, 2500));
+    assert_eq!(source.producer.counters().undecodable.load(Ordering::Relaxed), 2500);
+    source.send("{\"n\":1}");
+    source.producer.finish().unwrap();
+    assert_eq!(source.all().0.as_deref(), Some("n:int=json:n\n"));
+
+    let fields: Vec<String> = (0..60).map(|n| format!("\"text{n}\":\"x\"")).collect();
+    let document = format!("{{{}}}", fields.join(","));
+    let inferred = |memory| {
+        let mut source = Inferring::new(&[], memory);
+        source.send(&document);
+        source.producer.finish().unwrap();
+        source.all().0.map_or(0, |schema| schema.lines().count())
+    };
+    let (little, much) = (inferred(ByteSize::mib(8)), inferred(ByteSize::mib(512)));
+    assert!(little > 0 && little < 20 && much == 60, "{little} and {much}");
 }

@@ -25,6 +25,7 @@ fn small(overload: Overload) -> (Producer, Inlet, ManualClock, Arc<Pressure>) {
         next: Ordinal(0),
         leads: false,
         extraction: None,
+        inference: None,
         counter: None,
     };
     let (producer, inlet) =

@@ -77,6 +77,8 @@ pub struct SourceSettings {
     pub options: SourceOptions,
     /// What is to be known of its elements; `None`: nothing was said of it.
     pub schema: Option<Schema>,
+    /// True if further attributes are inferred from its first elements.
+    pub auto: bool,
     /// Bytes a second of payload that it declares.
     pub rate: Option<Rate>,
     /// Elements a second.
@@ -166,6 +168,14 @@ pub enum WrongUse {
     /// An attribute that is none.
     #[error("--attr: {0}")]
     Attribute(#[from] SchemaError),
+    /// Inference together with no attributes.
+    #[error("--attr none --attr auto: one extracts no attributes, the other infers them; use one of both")]
+    NoneAndAuto,
+    /// Inference for what delivers no JSON.
+    #[error(
+        "--attr auto: attributes are inferred from JSON, and --source {0} delivers packets or messages of a file; use stdin, file:, tcp:, shm: or udp:"
+    )]
+    AutoOfPackets(String),
     /// Attributes of packets for what delivers none.
     #[error(
         "--attr {attribute}: only packets have it, and --source {source_spec} delivers none; use iface: or replay:"

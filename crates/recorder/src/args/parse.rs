@@ -34,7 +34,7 @@ const OPTIONS: [(&str, Option<&str>); 29] = [
     (
         "--attr",
         Some(
-            "NAME:TYPE=FROM, such as temp:float=json:temp, or packets, vdif, spead, dada, sigproc, mcap or none",
+            "NAME:TYPE=FROM, such as temp:float=json:temp, or auto, packets, vdif, spead, dada, sigproc, mcap or none",
         ),
     ),
     ("--flush", Some("a time such as 1s or 200ms")),
@@ -48,6 +48,9 @@ const OPTIONS: [(&str, Option<&str>); 29] = [
     ("--help", None),
     ("--version", None),
 ];
+
+/// The value of --attr that infers attributes.
+const AUTO: &str = "auto";
 
 /// Reads a command line, without the program's name.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Invocation, WrongUse> {
@@ -229,7 +232,7 @@ impl Parser {
 
 impl Unfinished {
     fn finish(self) -> Result<SourceSettings, WrongUse> {
-        let Self { spec, name, options, attributes, rate, elements, burst } = self;
+        let Self { spec, name, options, mut attributes, rate, elements, burst } = self;
         if rate.is_none() {
             let said = [("--elements", elements.is_some()), ("--burst", burst.is_some())];
             if let Some((option, _)) = said.iter().find(|(_, said)| *said) {
@@ -238,7 +241,16 @@ impl Unfinished {
         }
         spec.check(&options).map_err(|error| WrongUse::NotFor(error.to_string()))?;
         let name = name.ok_or_else(|| WrongUse::Nameless(spec.to_string()))?;
-        let schema = (!attributes.is_empty()).then(|| Schema::typed(&attributes)).transpose()?;
+        let is_said = !attributes.is_empty();
+        let auto = attributes.iter().any(|attribute| attribute == AUTO);
+        attributes.retain(|attribute| attribute != AUTO);
+        if auto && attributes.iter().any(|attribute| attribute == "none") {
+            return Err(WrongUse::NoneAndAuto);
+        }
+        if auto && matches!(spec, SourceSpec::Iface(_) | SourceSpec::Replay(_)) {
+            return Err(WrongUse::AutoOfPackets(spec.to_string()));
+        }
+        let schema = is_said.then(|| Schema::typed(&attributes)).transpose()?;
         let first = |is: fn(&From) -> bool| schema.iter().flat_map(Schema::attributes).find(|a| is(a.from()));
         if let Some(attribute) = first(From::is_of_no_packet)
             && matches!(spec, SourceSpec::Iface(_))
@@ -259,7 +271,7 @@ impl Unfinished {
             let (attribute, source_spec) = (attribute.to_string(), spec.to_string());
             return Err(WrongUse::NotGiven { attribute, source_spec });
         }
-        Ok(SourceSettings { spec, name, options, schema, rate, elements, burst })
+        Ok(SourceSettings { spec, name, options, schema, auto, rate, elements, burst })
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::{Capture, Stream};
 use holdfast_base::Timestamp;
-use holdfast_format::{Counters, Entry, SlotFlags};
-use holdfast_ingest::{Batch, BatchPosition, Inlet, Progress};
+use holdfast_format::{Builder, Classes, Counters, Entry, SlotFlags};
+use holdfast_ingest::{Batch, BatchPosition, Inlet, NewAttributes, Progress};
 use holdfast_media::Disk;
-use holdfast_ring::{NewStream, Piece, RateVerdict, Refusal};
+use holdfast_ring::{NewSchema, NewStream, Piece, RateVerdict, Refusal};
 
 /// One source, as the capture thread sees it.
 pub(super) struct Feed {
@@ -15,6 +15,8 @@ pub(super) struct Feed {
     /// The stream's counters when the run began.
     pub(super) began: Counters,
     pub(super) lead: Lead,
+    /// The record of a new schema is on its way to the medium; its first batch waits.
+    adopting: bool,
     /// The batch in part is let through, whatever else comes.
     passed: bool,
     /// It waits, beyond the declared rate, until then at most.
@@ -35,12 +37,20 @@ pub(super) enum Lead {
 impl Feed {
     pub(super) fn new(inlet: Inlet, stream: &Stream) -> Self {
         let lead = if inlet.leads() { Lead::Awaited } else { Lead::None };
-        Self { inlet, batch: None, began: stream.entry.counters, lead, passed: false, held: None }
+        Self {
+            inlet,
+            batch: None,
+            began: stream.entry.counters,
+            lead,
+            adopting: false,
+            passed: false,
+            held: None,
+        }
     }
 
-    /// Whether something waits, beyond the declared rate, that arrived until then.
+    /// Whether something waits, beyond the declared rate or for its schema, that arrived until then.
     pub(super) fn holds_back(&self, until: Timestamp) -> bool {
-        let first = self.batch.as_ref().filter(|_| self.held.is_some());
+        let first = self.batch.as_ref().filter(|_| self.held.is_some() || self.adopting);
         first.and_then(|(batch, _)| batch.rows().first()).is_some_and(|row| row.arrival <= until)
     }
 
@@ -128,6 +138,52 @@ impl<D: Disk> Capture<D> {
         Ok(())
     }
 
+    /// Puts an inferred schema in force. False while its record is on its way to the medium: no slot may have columns that
+    /// a reader could not name. This allocates, once a source. A schema that the ring refuses is dropped, with its cells.
+    fn adopt(&mut self, at: usize, new: &NewAttributes, now: Timestamp) -> bool {
+        let Entry { stream, .. } = self.entries[at];
+        if !self.feeds[at].adopting {
+            self.feeds[at].adopting = self.record_schema(at, new, now).is_ok();
+            return !self.feeds[at].adopting;
+        }
+        if !self.driver.ring().is_recorded(stream) {
+            return false;
+        }
+        self.feeds[at].adopting = false;
+        // A slot has one version of it.
+        self.seal(now, SlotFlags::SHORT);
+        let before = std::mem::replace(&mut self.entries[at].classes, new.classes);
+        if self.packer.prepare(&self.entries).is_err() {
+            self.entries[at].classes = before;
+            // These columns fitted before.
+            let _ = self.packer.prepare(&self.entries);
+            return true;
+        }
+        let _ = self.feeds[at].inlet.counters().schema.set(new.text.clone());
+        true
+    }
+
+    /// Hands the record of a stream's new schema to the ring.
+    fn record_schema(&mut self, at: usize, new: &NewAttributes, now: Timestamp) -> Result<(), Refusal> {
+        let Entry { stream, kind, preamble, .. } = self.entries[at];
+        let columns =
+            |(number, entry): (usize, &Entry)| if number == at { new.classes } else { entry.classes };
+        let classes: Vec<Classes> = self.entries.iter().enumerate().map(columns).collect();
+        let slot_bytes = self.driver.superblock().geometry.slot_bytes;
+        Builder::column_memory(slot_bytes, &classes).map_err(|error| Refusal::Wrong(error.to_string()))?;
+        let preamble = self.driver.ring().preamble(stream, preamble).map(<[u8]>::to_vec);
+        let known = self.driver.ring().stream_looks().find(|known| known.id == stream);
+        let Some(known) = known else { return Err(Refusal::Wrong("the stream is not there".to_owned())) };
+        let new = NewStream {
+            name: &known.name,
+            kind,
+            framing: &known.framing,
+            preamble: preamble.as_deref(),
+            schema: Some(NewSchema { text: &new.text, classes: new.classes }),
+        };
+        self.driver.ring_mut().add_stream(&new, now).map(drop)
+    }
+
     /// Whether a batch is let through: at the declared rate, or because the others leave room. Once it is, all of it is.
     fn passes(&mut self, at: usize, batch: &Batch, now: Timestamp) -> bool {
         let Some(rates) = &mut self.rates else { return true };
@@ -149,11 +205,20 @@ impl<D: Disk> Capture<D> {
 
     fn feed_one(&mut self, at: usize, now: Timestamp) -> Fed {
         let feed = &mut self.feeds[at];
-        let Some((batch, mut place)) =
+        let Some((mut batch, mut place)) =
             feed.batch.take().or_else(|| Some((feed.inlet.take()?, BatchPosition::default())))
         else {
             return Fed::Nothing;
         };
+        if let Some(new) = batch.new_attributes() {
+            if !self.adopt(at, new, now) {
+                self.feeds[at].batch = Some((batch, place));
+                return Fed::Held;
+            }
+            batch.take_attributes();
+        }
+        // Those of a schema that was refused.
+        batch.limit_columns(self.entries[at].classes.len());
         if !self.passes(at, &batch, now) {
             self.feeds[at].batch = Some((batch, place));
             return Fed::Held;

@@ -1,8 +1,8 @@
 //! Capture core: batches from sources into slots, slots to the ring, one step at a time.
 //!
 //! One owner, one thread, no waiting: the recorder runs it over a lane in real time, tests and the simulator over a
-//! faulty disk in virtual time. It allocates nothing after [`Capture::start`], except for what an order, or a preamble that
-//! comes with the input, leaves in the ring.
+//! faulty disk in virtual time. It allocates nothing after [`Capture::start`], except for what an order, or a preamble or a
+//! schema that comes with the input, leaves in the ring, and for the columns of that schema.
 //! What clients may ask of it is in `asks`; threads, clocks and sockets are not known here.
 
 mod asks;

@@ -39,7 +39,7 @@ pub struct Facts {
     pub superblock: Superblock,
     /// All streams of the ring.
     pub streams: Vec<StreamStatus>,
-    /// The schemas of those that have one, as text: none changes while a recorder runs.
+    /// The schemas of those that had one then, as text.
     pub schemas: Vec<(StreamId, String)>,
     /// The sources, in the order they were given.
     pub sources: Vec<SourceFacts>,
@@ -235,13 +235,22 @@ impl Figures {
             if let Some((_, version, bytes)) = stats.preambles.iter().find(|(id, _, _)| *id == stream.id) {
                 (stream.preamble, stream.preamble_bytes) = (*version, *bytes);
             }
+            stream.schema =
+                self.inferred(stream.id).map_or(stream.schema, |text| text.lines().count() as u32);
         }
         streams
     }
 
     /// A stream's schema as text.
     pub(super) fn schema(&self, stream: StreamId) -> &str {
-        self.facts.schemas.iter().find(|(id, _)| *id == stream).map_or("", |(_, text)| text)
+        let known = || self.facts.schemas.iter().find(|(id, _)| *id == stream).map_or("", |(_, text)| text);
+        self.inferred(stream).unwrap_or_else(known)
+    }
+
+    /// The schema of a stream as text, if it was inferred in this run.
+    fn inferred(&self, stream: StreamId) -> Option<&str> {
+        let source = self.facts.sources.iter().find(|source| source.stream == stream)?;
+        source.counters.schema.get().map(String::as_str)
     }
 
     pub(super) fn status(&self, sources: &Watch) -> Status {

@@ -4,14 +4,19 @@
 use super::{Known, StartError};
 use crate::args::{Settings, SourceSettings};
 use holdfast_attributes::{Attribute, From, Schema};
+use holdfast_base::ByteSize;
 use holdfast_format::{Builder, Classes, ElementLoad, FormatError, StreamKind};
 use holdfast_ingest::packet::Preamble;
-use holdfast_ingest::{Extraction, Opened, SourceError, SourceSpec};
+use holdfast_ingest::{AutoLimits, AutoSchema, Extraction, Opened, SourceError, SourceSpec};
 use holdfast_ring::NewSchema;
 
 /// What is read of packets unless something else is said, and of messages of MCAP files.
 const USUAL: &str = "packets";
 const OF_MESSAGES: &str = "mcap";
+
+/// Memory of inferred attributes, of all sources together: a part of a bound, or so much.
+const AUTO_OF_BOUND: u64 = 8;
+const AUTO_MEMORY: ByteSize = ByteSize::mib(64);
 
 /// Those of one source.
 struct SourceAttributes {
@@ -19,6 +24,8 @@ struct SourceAttributes {
     text: String,
     /// Whether somebody asked for them.
     said: bool,
+    /// True while further ones are to be inferred from its elements.
+    auto: bool,
     /// Bytes of every element, where all are of one size.
     frame: Option<u32>,
 }
@@ -51,7 +58,7 @@ impl SourceAttributes {
     }
 
     fn new(schema: Schema, said: bool, frame: Option<u32>) -> Self {
-        Self { text: schema.text(), schema, said, frame }
+        Self { text: schema.text(), schema, said, auto: false, frame }
     }
 
     /// Others than those that were there, for which nobody asked.
@@ -60,6 +67,9 @@ impl SourceAttributes {
     }
 }
 
+/// An opened source, with extraction and inference of its attributes.
+pub(super) type SourceParts = (Opened, Option<Extraction>, Option<AutoSchema>);
+
 /// Those of all sources, in their order.
 pub(super) struct Attributes(Vec<SourceAttributes>);
 
@@ -67,7 +77,10 @@ impl Attributes {
     /// What was asked for, and what is usual where nothing was.
     pub(super) fn wanted(settings: &Settings) -> Self {
         let own = |source: &SourceSettings| match &source.schema {
-            Some(schema) => SourceAttributes::new(schema.clone(), true, source.frame()),
+            Some(schema) => SourceAttributes {
+                auto: source.auto,
+                ..SourceAttributes::new(schema.clone(), true, source.frame())
+            },
             // The word is one of the library's own.
             None if source.spec.kind() == StreamKind::Packets => {
                 SourceAttributes::new(Schema::typed([USUAL]).unwrap_or_default(), false, None)
@@ -89,7 +102,11 @@ impl Attributes {
             own.fit(source, opened)?;
             let Some(text) = known.schema(&source.name) else { continue };
             match (Schema::parse(text), own.said) {
-                (_, true) if own.schema.is_empty() => {}
+                // What was inferred stays.
+                (Ok(old), _) if own.auto && own.schema.extended_by(&old).is_ok() => {
+                    *own = SourceAttributes::new(old, true, own.frame);
+                }
+                (_, true) if own.schema.is_empty() && !own.auto => {}
                 (Ok(old), true) => old.extended_by(&own.schema).map_err(|why| StartError::Changed {
                     stream: source.name.clone(),
                     why: why.to_string(),
@@ -109,6 +126,17 @@ impl Attributes {
             }
         }
         Ok(())
+    }
+
+    /// True if attributes of a source are to be inferred.
+    pub(super) fn are_inferred(&self) -> bool {
+        self.0.iter().any(|own| own.auto)
+    }
+
+    /// Memory that is kept for attributes that are to be inferred.
+    pub(super) fn reserve(&self, bound: Option<ByteSize>) -> u64 {
+        let reserve = bound.map_or(AUTO_MEMORY.0, |bound| bound.0 / AUTO_OF_BOUND);
+        if self.are_inferred() { reserve } else { 0 }
     }
 
     /// Does without those that nobody asked for, and says so; `false`: there are none such.
@@ -155,15 +183,27 @@ impl Attributes {
         Some(NewSchema { text, classes: schema.classes() })
     }
 
-    /// The sources with what reads them.
-    pub(super) fn join(&self, opened: Vec<Opened>) -> Vec<(Opened, Option<Extraction>)> {
-        let both = opened.into_iter().zip(&self.0).map(|(opened, own)| {
+    /// Inference of the attributes of a source, if wanted.
+    fn inference(&self, own: &SourceAttributes, slot_bytes: u64, reserve: u64) -> Option<AutoSchema> {
+        let (inferred, others): (Vec<_>, Vec<_>) = self.0.iter().partition(|own| own.auto);
+        let limits = AutoLimits {
+            memory: ByteSize(reserve / inferred.len().max(1) as u64),
+            slot_bytes,
+            others: others.iter().map(|own| own.schema.classes()).collect(),
+            sharing: inferred.len(),
+        };
+        own.auto.then(|| AutoSchema::new(own.schema.clone(), limits))
+    }
+
+    /// The sources, each with extraction and inference of its attributes.
+    pub(super) fn join(&self, opened: Vec<Opened>, slot_bytes: u64, reserve: u64) -> Vec<SourceParts> {
+        let all = opened.into_iter().zip(&self.0).map(|(opened, own)| {
             let interfaces = opened.preamble.as_deref().and_then(|bytes| Preamble::validate(bytes).ok());
             let links =
                 interfaces.unwrap_or_default().iter().map(|interface| interface.link_type.0).collect();
             let extraction = (!own.schema.is_empty()).then(|| Extraction::new(&own.schema, links));
-            (opened, extraction)
+            (opened, extraction, self.inference(own, slot_bytes, reserve))
         });
-        both.collect()
+        all.collect()
     }
 }

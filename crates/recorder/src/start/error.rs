@@ -112,6 +112,11 @@ pub enum StartError {
         /// As it takes.
         least: ByteSize,
     },
+    /// The cost of attributes that are still to be inferred is not known.
+    #[error(
+        "--attr auto: cannot guarantee a rate: the cost of attributes is not known before they are inferred; name them (--attr NAME:TYPE=json:PATH), or record without --rate first"
+    )]
+    AutoPromised,
     /// Rates are declared for a lane of which nothing is known.
     #[error(
         "{}: --rate: cannot guarantee a rate: the ring has no profile of its device; create the ring with `holdfast format --profile`, or record without --rate", path.display()
@@ -185,7 +190,11 @@ impl StartError {
     /// The program's exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Geometry(_) | Self::Memory(_) | Self::KeptAttributes { .. } | Self::SharedPipe { .. } => 2,
+            Self::Geometry(_)
+            | Self::Memory(_)
+            | Self::KeptAttributes { .. }
+            | Self::AutoPromised
+            | Self::SharedPipe { .. } => 2,
             Self::Source(error) if error.is_wrong_use() => 2,
             _ => 1,
         }

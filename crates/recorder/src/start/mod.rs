@@ -16,12 +16,11 @@ use crate::args::Settings;
 use crate::capture::{Capture, Stream};
 use crate::control::SourceFacts;
 use crate::plan::{Needs, Plan, fitting, plan};
-use attributes::Attributes;
+use attributes::{Attributes, SourceParts};
 use holdfast_base::{ByteSize, Clock, Rate, SystemClock, Timestamp, many, typed};
 use holdfast_format::Superblock;
 use holdfast_ingest::{
-    Extraction, Inlet, Opened, Parker, Pressure, Producer, ProducerSettings, SourceSpec, StopFlag, channel,
-    open,
+    Inlet, Opened, Parker, Pressure, Producer, ProducerSettings, SourceSpec, StopFlag, channel, open,
 };
 use holdfast_media::{BufferPool, Footing, InflightLimiter, Lane, LaneOptions, Lock, RealDisk};
 use holdfast_protocol::server::Listener;
@@ -124,7 +123,7 @@ fn start_on(
         slot_bytes,
         slots,
         sources,
-        source_bytes,
+        source_bytes: source_bytes + attributes.reserve(settings.memory),
         bound: settings.memory,
         available,
         promised: promise.as_ref().map_or(0, Promise::buffers),
@@ -167,6 +166,11 @@ fn start_on(
     attributes.settle(settings, &known, &opened, &mut warnings)?;
     let buffers = plan.slot_buffers as u32;
     let promise = weighed_with(buffers, settings, &superblock, &mut attributes, &mut warnings)?;
+    if promise.is_some() && attributes.are_inferred() {
+        return Err(StartError::AutoPromised);
+    }
+    let reserve = attributes.reserve(settings.memory);
+    let needs = Needs { source_bytes: source_bytes + reserve, ..needs };
     let plan = settled(&plan, &needs, &mut attributes, &mut warnings)?;
     let buffers = std::iter::from_fn(|| pool.take()).collect();
     let config = Config {
@@ -189,8 +193,8 @@ fn start_on(
     let streams = add_streams(driver.ring_mut(), settings, &opened, &known, &attributes, clock.now())?;
 
     let pressure = Arc::new(Pressure::default());
-    let (sources, inlets) =
-        join(settings, attributes.join(opened), &streams, &plan, &clock, &pressure, &parker);
+    let opened = attributes.join(opened, slot_bytes, reserve);
+    let (sources, inlets) = join(settings, opened, &streams, &plan, &clock, &pressure, &parker);
     let slots = superblock.geometry.slots;
     let mut capture = Capture::start(driver, &streams, inlets, pressure, settings.flush, &*clock)
         .map_err(StartError::Attributes)?;
@@ -253,7 +257,7 @@ fn behind(clock: &SystemClock) -> Option<String> {
 /// Joins the sources to the capture thread.
 fn join(
     settings: &Settings,
-    opened: Vec<(Opened, Option<Extraction>)>,
+    opened: Vec<SourceParts>,
     streams: &[Stream],
     plan: &Plan,
     clock: &Arc<SystemClock>,
@@ -261,7 +265,9 @@ fn join(
     parker: &Parker,
 ) -> (Vec<ReadySource>, Vec<Inlet>) {
     let (mut sources, mut inlets) = (Vec::new(), Vec::new());
-    for ((settings, (opened, extraction)), stream) in settings.sources.iter().zip(opened).zip(streams) {
+    for ((settings, (opened, extraction, inference)), stream) in
+        settings.sources.iter().zip(opened).zip(streams)
+    {
         let shape = ProducerSettings {
             batches: plan.batches,
             batch_bytes: plan.batch_bytes,
@@ -270,6 +276,7 @@ fn join(
             next: stream.next(),
             leads: opened.leads,
             extraction,
+            inference,
             counter: settings.options.counter.clone(),
         };
         let (producer, inlet) =

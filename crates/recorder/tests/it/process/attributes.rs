@@ -320,3 +320,76 @@ fn attributes_that_nobody_asked_for_never_keep_a_recorder_from_starting() {
     assert_eq!(on_medium(&place.ring).1, 0);
     assert_eq!(of_elements(&mut reader(&place.ring)).len(), 3);
 }
+
+// Promises 5 and 6: every cell belongs to its element, and a stream keeps what was inferred, over a restart and a crash.
+#[test]
+fn attributes_are_inferred_and_kept() {
+    let place = TestFolder::in_memory();
+    let auto = with(&[&RING, &LINES, &["--attr", "own:float=json:t", "--attr", "auto"]]);
+    let mut recorder = place.start(&auto);
+    let mut input = recorder.stdin().unwrap();
+    let lines: String = (0..2000).map(|number| document(number) + "\n").collect();
+    input.write_all(lines.as_bytes()).unwrap();
+    recorder.await_packed(2000);
+    // Elements in pieces, too.
+    for number in 2000..2300 {
+        let line = document(number) + "\n";
+        let (first, rest) = line.split_at(line.len() / 3);
+        input.write_all(first.as_bytes()).unwrap();
+        if number % 16 == 3 {
+            recorder.await_packed(number);
+        }
+        input.write_all(rest.as_bytes()).unwrap();
+    }
+    recorder.await_packed(2300);
+    let text = |reader: &mut RingReader| {
+        let streams = reader.streams().unwrap();
+        reader.schema(streams[0].id).unwrap()
+    };
+    let wanted = "own:float=json:t\nn:int=json:n\nname:text=json:name\n";
+    assert_eq!(text(&mut recorder.reader()), wanted);
+    let live = of_elements(&mut recorder.reader());
+    assert_eq!(live.len(), 2300);
+    recorder.signal(Signal::INT);
+    assert!(recorder.end().status.success());
+    let (found, slots) = on_medium(&place.ring);
+    assert!(slots > 0 && found.iter().all(|(key, cells)| live[key].starts_with(cells)));
+    // The explicit one from the beginning, all of them behind the inference.
+    let having = |count| found.values().filter(|cells| cells.len() == count).count();
+    assert!(having(1) + having(3) == 2300 && having(3) >= 400, "{} and {}", having(1), having(3));
+
+    // Other fields do not change it; the recorder is killed.
+    let mut recorder = place.start(&with(&[&LINES, &["--attr", "auto"]]));
+    let mut input = recorder.stdin().unwrap();
+    input.write_all(b"{\"other\":1,\"n\":5}\n").unwrap();
+    recorder.await_packed(1);
+    assert_eq!(text(&mut recorder.reader()), wanted);
+    recorder.signal(Signal::KILL);
+    recorder.end();
+    let mut after = reader(&place.ring);
+    assert_eq!(text(&mut after), wanted);
+
+    // An explicit list must begin with what is there.
+    let (_, said) = place.refused(&with(&[&LINES, &["--attr", "auto", "--attr", "n:float=json:n"]]));
+    assert!(said.contains("own:float=json:t"), "{said}");
+    let ended =
+        place.record(&with(&[&LINES, &["--attr", "auto", "--attr", "own:float=json:t"]]), b"{\"n\":7}\n");
+    assert!(ended.status.success(), "{}", ended.err);
+    let (found, _) = on_medium(&place.ring);
+    assert!(found.values().all(|cells| matches!(cells.len(), 1 | 3)));
+}
+
+#[test]
+fn inference_is_refused_where_it_makes_no_sense() {
+    let place = TestFolder::in_memory();
+    for (options, wanted) in [
+        (vec!["--source", "iface:lo", "--name", "a", "--attr", "auto"], "attributes are inferred from JSON"),
+        (
+            vec!["--source", "stdin", "--name", "a", "--attr", "auto", "--attr", "none"],
+            "--attr none --attr auto",
+        ),
+    ] {
+        let (code, said) = place.refused(&with(&[&RING, &options]));
+        assert!(code == 2 && said.contains(wanted), "{said}");
+    }
+}
