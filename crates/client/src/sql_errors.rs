@@ -11,6 +11,7 @@ use holdfast_base::counted;
 use holdfast_base::failure::Failure;
 use holdfast_query::{IncompleteAnswer, describe_type, is_join_memory};
 use holdfast_reader::ReaderError;
+use std::collections::HashSet;
 
 /// What helps against slots that expire while they are asked for.
 pub const YOUNGER: &str =
@@ -261,6 +262,13 @@ fn value(said: &str, sql: &str) -> Complaint {
             .advice("give one such as '2026-11-20T10:05:00Z'")
             .at(text(sql, time));
     }
+    if let Some((number, _)) =
+        said.strip_prefix("Can't cast value ").and_then(|rest| rest.split_once(" to type "))
+    {
+        return Complaint::of(format!("`{number}` does not fit the type of a cast"))
+            .advice("cast to bigint or double, or use try_cast, which gives null")
+            .at(only(sql, "cast"));
+    }
     if let Some(cell) = between(said, "Cannot cast string '", "' to value of ") {
         let kind = between(said, "' to value of ", " type").unwrap_or_default();
         return Complaint::of(format!("`{cell}` is not {}", describe_type(kind))).at(text(sql, cell));
@@ -430,8 +438,10 @@ fn called(said: &str, sql: &str) -> Option<Complaint> {
     if let Some(call) = between(said, "given name and argument types '", "'. ") {
         let (name, kinds) = call.strip_suffix(')')?.split_once('(')?;
         let kinds: Vec<&str> = split_kinds(kinds).into_iter().map(describe_type).collect();
-        let takes: Vec<&str> =
-            said.lines().map(str::trim).filter(|line| line.starts_with(&format!("{name}("))).collect();
+        let mut takes: Vec<String> =
+            said.lines().filter_map(|line| described_call(line.trim(), name)).collect();
+        let mut seen = HashSet::new();
+        takes.retain(|call| seen.insert(call.clone()));
         let mut what = format!("`{name}` does not take ({})", kinds.join(", "));
         if !takes.is_empty() {
             what = format!("{what}, but {}", takes.join(" or "));
@@ -451,6 +461,13 @@ fn called(said: &str, sql: &str) -> Option<Complaint> {
     };
     let start = argument.and_then(|number| argument_of(sql, open + sql[open..].find('(')? + 1, number));
     Some(Complaint::of(said).at(start.or(Some(open - name.len()))))
+}
+
+/// A call that a function accepts, with its types in words.
+fn described_call(line: &str, name: &str) -> Option<String> {
+    let kinds = line.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')')?;
+    let kinds: Vec<&str> = split_kinds(kinds).into_iter().map(describe_type).collect();
+    Some(format!("{name}({})", kinds.join(", ")))
 }
 
 /// Types that stand behind each other, some with types or texts within.
@@ -555,3 +572,7 @@ fn named(said: &str, sql: &str, tables: &[String]) -> Option<Complaint> {
     there.truncate(NAMES);
     Some(complaint.advice(format!("there are {}{more}", there.join(", "))))
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
