@@ -24,8 +24,8 @@ pub(crate) fn with_distinct_names(
     if names.len() != schema.fields().len() || names.iter().eq(schema.fields().iter().map(|f| f.name())) {
         return batches;
     }
-    let named = |(field, name): (&Arc<Field>, String)| Arc::new(field.as_ref().clone().with_name(name));
-    let fields: Vec<Arc<Field>> = schema.fields().iter().zip(names).map(named).collect();
+    let rename = |(field, name): (&Arc<Field>, String)| Arc::new(field.as_ref().clone().with_name(name));
+    let fields: Vec<Arc<Field>> = schema.fields().iter().zip(names).map(rename).collect();
     let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
     let renamed = Arc::clone(&schema);
     let batches = batches.map(move |batch| {

@@ -435,7 +435,8 @@ fn names_that_are_taken_get_a_number() {
             "size_x:int=json:size.x",
         ]
     );
-    let many: String = (0..100).map(|n| format!("\"k{n}\":{n},")).collect();
+    let many: Vec<String> = (0..100).map(|n| format!("\"k{n}\":{n},")).collect();
+    let many = many.concat();
     let many = format!("{{{many}\"{}\":1}}", "long".repeat(20));
     assert_eq!(inferred(&[], &[&many]).len(), 64);
     let long = format!("{{\"{0}\":1,\"{0}x\":2}}", "long".repeat(20));

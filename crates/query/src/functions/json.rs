@@ -45,11 +45,11 @@ pub(super) fn all() -> Vec<ScalarUDF> {
     functions.into_iter().map(function).collect()
 }
 
-/// The text of a literal; `None` for what is none, `Some(None)` for null.
-fn literal(value: &ScalarValue) -> Option<Option<&str>> {
+/// The text of a literal; null and other values have none.
+fn literal(value: &ScalarValue) -> Option<&str> {
     match value {
         ScalarValue::Utf8(text) | ScalarValue::Utf8View(text) | ScalarValue::LargeUtf8(text) => {
-            Some(text.as_deref())
+            text.as_deref()
         }
         _ => None,
     }
@@ -99,10 +99,9 @@ impl ScalarUDFImpl for JsonGet {
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let kind = self.return_type(&types)?;
         // A path that is none is refused before anything is read.
-        match args.scalar_arguments.get(1).copied().flatten().map(literal) {
-            Some(Some(Some(text))) => drop(self.path(text)?),
-            Some(Some(None)) => {}
-            _ => {
+        match args.scalar_arguments.get(1).copied().flatten() {
+            Some(value) => drop(literal(value).map(|text| self.path(text)).transpose()?),
+            None => {
                 return plan_err!("cannot call {}: the second argument must be a text literal", self.name);
             }
         }
@@ -113,7 +112,7 @@ impl ScalarUDFImpl for JsonGet {
         let [documents, ColumnarValue::Scalar(path)] = args.args.as_slice() else {
             return exec_err!("cannot call {}: the second argument must be a text literal", self.name);
         };
-        let path = literal(path).flatten().map(|text| self.path(text)).transpose()?;
+        let path = literal(path).map(|text| self.path(text)).transpose()?;
         let mut lookup = path.as_ref().map(JsonLookup::new);
         let documents = match documents.to_array(args.number_rows)? {
             array if *array.data_type() == DataType::BinaryView => array,

@@ -166,12 +166,7 @@ fn start_on(
     attributes.settle(settings, &known, &opened, &mut warnings)?;
     let buffers = plan.slot_buffers as u32;
     let promise = weighed_with(buffers, settings, &superblock, &mut attributes, &mut warnings)?;
-    if promise.is_some() && attributes.are_inferred() {
-        return Err(StartError::AutoPromised);
-    }
-    let reserve = attributes.reserve(settings.memory);
-    let needs = Needs { source_bytes: source_bytes + reserve, ..needs };
-    let plan = settled(&plan, &needs, &mut attributes, &mut warnings)?;
+    let plan = settled(&plan, &needs, source_bytes, &mut attributes, &mut warnings)?;
     let buffers = std::iter::from_fn(|| pool.take()).collect();
     let config = Config {
         buffers: plan.slot_buffers as u32,
@@ -193,7 +188,7 @@ fn start_on(
     let streams = add_streams(driver.ring_mut(), settings, &opened, &known, &attributes, clock.now())?;
 
     let pressure = Arc::new(Pressure::default());
-    let opened = attributes.join(opened, slot_bytes, reserve);
+    let opened = attributes.join(opened, slot_bytes, attributes.reserve(settings.memory));
     let (sources, inlets) = join(settings, opened, &streams, &plan, &clock, &pressure, &parker);
     let slots = superblock.geometry.slots;
     let mut capture = Capture::start(driver, &streams, inlets, pressure, settings.flush, &*clock)
@@ -323,6 +318,9 @@ fn weighed_with(
     warnings: &mut Vec<String>,
 ) -> Result<Option<Promise>, StartError> {
     let promise = weighed(settings, superblock, attributes, warnings)?;
+    if promise.is_some() && attributes.are_inferred() {
+        return Err(StartError::AutoPromised);
+    }
     match promise.as_ref().and_then(|promise| promise.with_only(buffers)) {
         Some(refused) if attributes.do_without(refused, warnings) => {
             weighed(settings, superblock, attributes, warnings)
@@ -379,11 +377,14 @@ fn planned(
 fn settled(
     plan: &Plan,
     needs: &Needs<'_>,
+    source_bytes: u64,
     attributes: &mut Attributes,
     warnings: &mut Vec<String>,
 ) -> Result<Plan, StartError> {
     let column_bytes = attributes.memory(needs.slot_bytes, warnings)?;
-    let plan = plan.with_columns(&Needs { columns: &attributes.classes(), column_bytes, ..*needs });
+    let source_bytes = source_bytes + attributes.reserve(needs.bound);
+    let columns = &attributes.classes();
+    let plan = plan.with_columns(&Needs { source_bytes, columns, column_bytes, ..*needs });
     match needs.bound.filter(|bound| plan.total > *bound) {
         Some(bound) => Err(StartError::KeptAttributes { bound, least: plan.total.shown_up() }),
         None => Ok(plan),
