@@ -44,7 +44,7 @@ pub(crate) fn statement(context: &SessionContext, sql: &str) -> Result<Statement
     }
 }
 
-/// Parses a condition.
+/// Parses a condition on rows.
 pub(crate) fn condition(context: &SessionContext, sql: &str) -> Result<ExprWithAlias> {
     parser(context, sql)?.parse_into_expr()
 }

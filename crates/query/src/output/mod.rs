@@ -67,7 +67,7 @@ impl<W: Write + Send> Output<W> {
         Ok(Self { to, kept, schema: schema.clone(), rows: 0 })
     }
 
-    /// Writes some rows.
+    /// Writes some rows of it.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), OutputError> {
         self.rows += batch.num_rows() as u64;
         self.kept.instead_of(self.to.write(batch))

@@ -59,7 +59,7 @@ const INFIX: [Infix; 38] = [
     ("or", 0),
 ];
 
-/// Operators behind their operand.
+/// Operators that stand behind their operand.
 const POSTFIX: [Infix; 14] = [
     ("::text", CAST),
     ("[1]", CAST),

@@ -100,7 +100,7 @@ pub(crate) fn header(seed: &mut Seed, _number: u64) -> Option<Vec<u8>> {
     (seed.below(9) > 0).then_some(header)
 }
 
-/// No header.
+/// No header is there.
 pub(crate) fn without_header(_seed: &mut Seed, _number: u64) -> Option<Vec<u8>> {
     None
 }
