@@ -2,7 +2,7 @@
 //! and claims the file; where `io_uring` is forbidden `plain` serves.
 #![allow(unsafe_code)]
 
-use crate::device::{self, Claim, Device, Parts};
+use crate::device::{self, DeviceLock, Device, Parts};
 use crate::disk::{Completion, Disk, DiskInfo, Fault, Op, Request};
 use crate::{Buffer, InflightLimiter, Region, fault};
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
@@ -27,7 +27,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub struct UringDisk {
     ring: IoUring,
     file: File,
-    claim: Option<Claim>,
+    claim: Option<DeviceLock>,
     info: DiskInfo,
     /// By slot number, which travels through the kernel as user data.
     flights: Box<[Option<KernelRequest>]>,

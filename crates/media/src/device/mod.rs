@@ -19,5 +19,5 @@ pub use extend::extend_file;
 pub use footing::Footing;
 pub use lock::{Holder, owner};
 pub use open::{Access, Device, OpenError};
-pub(crate) use open::{Claim, Parts};
+pub(crate) use open::{DeviceLock, Parts};
 pub use signature::{Foreign, signature, wipe};

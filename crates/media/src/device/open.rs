@@ -24,7 +24,7 @@ pub enum Access {
 #[derive(Debug)]
 pub struct Device {
     file: File,
-    claim: Option<Claim>,
+    claim: Option<DeviceLock>,
     info: DiskInfo,
     access: Access,
     warnings: Vec<String>,
@@ -34,12 +34,12 @@ pub struct Device {
 /// else. The one for the bytes would not do: the kernel gives up what an `io_uring` has registered only some time after
 /// its process is gone, and a recorder that restarts would find itself locked out by its own ghost.
 #[derive(Debug)]
-pub(crate) struct Claim(File);
+pub(crate) struct DeviceLock(File);
 
 /// What disks are made of.
 pub(crate) struct Parts {
     pub(crate) file: File,
-    pub(crate) claim: Option<Claim>,
+    pub(crate) claim: Option<DeviceLock>,
     pub(crate) info: DiskInfo,
     pub(crate) warnings: Vec<String>,
 }
@@ -238,7 +238,7 @@ fn medium(path: &Path, stat: &Stat) -> Result<Medium, OpenError> {
 }
 
 /// Makes sure that nobody else owns `path`.
-fn claim(path: &Path, medium: Medium) -> Result<Claim, OpenError> {
+fn claim(path: &Path, medium: Medium) -> Result<DeviceLock, OpenError> {
     let mut flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOCTTY;
     if medium == Medium::Device {
         // The kernel's own claim: nothing can be mounted or built on the device meanwhile.
@@ -250,7 +250,7 @@ fn claim(path: &Path, medium: Medium) -> Result<Claim, OpenError> {
         return Err(OpenError::ReadOnly { path: path.to_owned() });
     }
     match lock::claim(&file) {
-        Ok(Ok(())) => Ok(Claim(file)),
+        Ok(Ok(())) => Ok(DeviceLock(file)),
         Ok(Err(holder)) => Err(OpenError::InUse { path: path.to_owned(), holder }),
         Err(cause) => Err(OpenError::System { path: path.to_owned(), what: "lock it", cause: cause.into() }),
     }
