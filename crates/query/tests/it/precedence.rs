@@ -138,8 +138,8 @@ fn each_pair_of_operators_is_parsed_as_postgresql_parses_it() {
     }
     for (one, _) in POSTFIX {
         for (other, _) in POSTFIX {
-            // The bracket behind a cast is a part of its type.
-            if (one, other) != ("::text", "[1]") {
+            // A bracket stands behind a name alone: behind a cast it is a part of the type.
+            if other != "[1]" {
                 same(&format!("a {one} {other}"), &format!("(a {one}) {other}"));
             }
         }
