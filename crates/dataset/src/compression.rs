@@ -75,6 +75,9 @@ impl Compression {
 
 /// Decompresses a chunk's records, which must come to exactly `size` bytes.
 pub(crate) fn decompress(name: &str, bytes: &[u8], size: usize) -> io::Result<Vec<u8>> {
+    if size > MOST_RECORDS {
+        return Err(io::Error::other(format!("it states {size} bytes, and {MOST_RECORDS} at most are read")));
+    }
     let all = |reader: &mut dyn io::Read| -> io::Result<Vec<u8>> {
         // One byte more than announced shows that the size is wrong, and no more memory is used for it.
         let mut out = Vec::with_capacity(size.min(MOST_AHEAD));
@@ -93,6 +96,9 @@ pub(crate) fn decompress(name: &str, bytes: &[u8], size: usize) -> io::Result<Ve
         Err(io::Error::other(format!("it decompresses to other than {size} bytes")))
     }
 }
+
+/// Bytes of a chunk's records at most: an element of 1 GiB, and as much again for chunks of other programs.
+const MOST_RECORDS: usize = 2 << 30;
 
 /// Bytes that are allocated on the word of a header.
 const MOST_AHEAD: usize = 64 << 20;

@@ -7,12 +7,12 @@ use crate::verify::verify;
 use crate::writer::{DatasetWriter, Options, StreamHead};
 use crate::{Provenance, Written};
 use holdfast_base::failure::{Failure, Result};
-use holdfast_base::{Clock as _, HoldId, SystemClock};
+use holdfast_base::{Clock as _, HoldId, Sequence, SystemClock};
 use holdfast_client::attribution::Attribution;
 use holdfast_client::session::{self, ring_failure};
 use holdfast_client::{Notices, orders};
 use holdfast_export::OutputFile;
-use holdfast_reader::{Item, RingReader, Selection};
+use holdfast_reader::{Item, Missing, RingReader, Selection};
 use holdfast_ring::{HoldStatus, Order, Outcome, ReleaseRequest, StreamStatus};
 use std::io::BufWriter;
 use std::ops::ControlFlow;
@@ -43,7 +43,7 @@ pub struct Evacuation<'a> {
 pub struct Evacuated {
     /// Dataset that was written.
     pub written: Written,
-    /// Places on the ring that are damaged, which the dataset lacks.
+    /// Places and elements that the ring holds and that could not be read, so that the dataset lacks them.
     pub damaged: Vec<String>,
     /// Slots that are not held any more; `None`: the hold was not released.
     pub released: Option<u32>,
@@ -80,6 +80,13 @@ pub fn evacuate(
                 damaged.push(format!("slot {slot} (sequence {sequence}): {place}"));
             }
             Item::Expired { from, to, .. } => damaged.push(format!("slots {from} to {to} have expired")),
+            Item::Partial {
+                stream,
+                ordinal,
+                why: why @ (Missing::Damaged | Missing::Lost | Missing::Memory),
+            } => {
+                damaged.push(format!("element {ordinal} of stream {stream}: {why}"));
+            }
             Item::Progress { bytes } => progress(*bytes, all),
             _ => {}
         }
@@ -100,6 +107,9 @@ pub fn evacuate(
     file.finish()?;
     verified(to, &written)?;
     let may_be_released = release && damaged.is_empty();
+    if may_be_released {
+        unchanged(&held(&mut session::open(ring)?, ring, hold)?, &status, ring)?;
+    }
     let released = may_be_released.then(|| released(evacuation, &written, notices)).transpose()?;
     Ok(Evacuated { written, damaged, released })
 }
@@ -121,7 +131,19 @@ fn held(reader: &mut RingReader, ring: &Path, hold: HoldId) -> Result<HoldStatus
     })
 }
 
-fn keeps(hold: &HoldStatus, sequence: holdfast_base::Sequence) -> bool {
+/// Fails where the hold keeps other slots than were read: what came to it meanwhile is not in the dataset.
+fn unchanged(now: &HoldStatus, before: &HoldStatus, ring: &Path) -> Result<()> {
+    let is_standing = now.condition_hold.as_ref().is_some_and(|hold| hold.standing);
+    if !is_standing && now.sequences == before.sequences {
+        return Ok(());
+    }
+    let why = if is_standing { "it stands, and may get more data" } else { "it has changed meanwhile" };
+    Err(Failure::failed(format_args!("the dataset is written, but hold {} was not released: {why}", now.id))
+        .at_path(ring)
+        .advice("end its evaluator, and evacuate the hold to another dataset, or release it by `holdfast release`"))
+}
+
+fn keeps(hold: &HoldStatus, sequence: Sequence) -> bool {
     hold.sequences.iter().any(|(first, last)| *first <= sequence && sequence <= *last)
 }
 

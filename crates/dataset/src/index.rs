@@ -26,7 +26,7 @@ use parquet::file::properties::WriterProperties;
 use std::sync::Arc;
 
 /// Rows of a row group: the unit that a query reads.
-const GROUP_ROWS: usize = 16 << 10;
+pub(crate) const GROUP_ROWS: usize = 16 << 10;
 
 /// Bytes and rows of a part, about: it is kept in memory until it is written.
 const PART_BYTES: usize = 16 << 20;
@@ -127,19 +127,21 @@ impl IndexBuilder {
     ) -> Result<Option<BuiltPart>, DatasetError> {
         let size = element.data.len() as u64;
         let original_size = size + u64::from(element.extra);
+        // An element that was recorded before the stream had an attribute for it may have one all the same.
+        let mut event = element.event;
         if !self.cells.is_empty() {
             if !self.cells.iter().all(CellBuffer::has_room) {
                 self.drain_cells()?;
             }
             let header = element.flags.has(Flags::HEADER).then_some(element.meta);
             let data = &element.data[..element.data.len().min(MAX_DATA)];
-            self.extractor
-                .extract(&Extracted { data, size, original_size, link_type, header }, &mut self.cells);
+            let extracted = Extracted { data, size, original_size, link_type, header };
+            event = event.or(self.extractor.extract(&extracted, &mut self.cells).event_time);
         }
         let rows = &mut self.rows;
         rows.ordinals.push(element.ordinal.0);
         rows.times.push(element.arrival.0);
-        rows.events.push(element.event.map(|event| event.0));
+        rows.events.push(event.map(|event| event.0));
         rows.spans.push(element.arrival.0.abs_diff(element.first.0));
         rows.directions.append_option(match element.flags.direction() {
             Direction::Unknown => None,
@@ -350,6 +352,7 @@ fn row(batch: &RecordBatch, at: usize) -> Option<Row> {
     let arrival = time("time")??;
     let span = i64::try_from(word("span")?).ok()?;
     let size = word("size")?;
+    let flags = Flags(batch.column_by_name(FLAGS)?.as_primitive_opt::<UInt8Type>()?.value(at));
     Some(Row {
         at: Position {
             chunk: batch.column_by_name(CHUNK)?.as_primitive_opt::<UInt32Type>()?.value(at),
@@ -358,8 +361,8 @@ fn row(batch: &RecordBatch, at: usize) -> Option<Row> {
         ordinal: Ordinal(word("ordinal")?),
         first: Timestamp(arrival.0.saturating_sub(span)),
         arrival,
-        event: time("event_time")?,
-        flags: Flags(batch.column_by_name(FLAGS)?.as_primitive_opt::<UInt8Type>()?.value(at)),
+        event: time("event_time")?.filter(|_| flags.has(Flags::EVENT)),
+        flags,
         tag: batch.column_by_name(TAG)?.as_primitive_opt::<UInt16Type>()?.value(at),
         size,
         extra: u32::try_from(word("original_size")?.checked_sub(size)?).ok()?,

@@ -18,7 +18,11 @@ pub struct Manifest {
     pub provenance: Provenance,
     /// Compression of the chunks, as it was asked for.
     pub compression: String,
-    /// Streams in the order of their first element.
+    /// Number of the channel of gaps, if there are any.
+    pub gap_channel: Option<u16>,
+    /// Number of the channel of notes, if there are any.
+    pub note_channel: Option<u16>,
+    /// Streams in the order of the ring.
     pub streams: Vec<StreamEntry>,
     /// Chunks in the order of the file.
     pub chunks: Vec<ChunkEntry>,

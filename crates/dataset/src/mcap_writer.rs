@@ -112,6 +112,17 @@ impl<W: Write> McapWriter<W> {
         if let Some(known) = self.channels.iter().find(same) {
             return Ok(known.id);
         }
+        self.new_channel(schema_id, topic, message_encoding, metadata)
+    }
+
+    /// Adds a channel, though there may be one that is the same.
+    pub(crate) fn new_channel(
+        &mut self,
+        schema_id: u16,
+        topic: &str,
+        message_encoding: &str,
+        metadata: &BTreeMap<String, String>,
+    ) -> Result<u16, DatasetError> {
         let channel = Channel {
             id: number(self.channels.len(), "channels")?,
             schema_id,

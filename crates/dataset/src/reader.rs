@@ -4,7 +4,7 @@ use crate::chunks::CHUNK_HEAD;
 use crate::compression::decompress;
 use crate::error::DatasetError;
 use crate::evacuate::failure;
-use crate::events::{GAPS, GapMessage, NOTES, NoteMessage};
+use crate::events::{GapMessage, NoteMessage};
 use crate::index::{Row, RowReader};
 use crate::manifest::{ChunkEntry, IndexPart, Manifest, NAME, PreambleEntry, StreamEntry, VERSION};
 use crate::mcap_writer::Position;
@@ -18,13 +18,16 @@ use holdfast_reader::{Element, Item, Selection};
 use holdfast_ring::{Range, StreamStatus};
 use mcap::parse_record;
 use mcap::records::{AttachmentIndex, ChunkIndex, Footer, Record, op};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes at the end of a file that are read first.
 const TAIL: u64 = 64 << 10;
+
+/// Bytes of a summary, and of a manifest, at most: some millions of chunks.
+const MOST_SUMMARY: u64 = 1 << 30;
 
 /// Bytes of the footer record and the magic behind it.
 const FOOTER: usize = HEAD + 20 + MAGIC.len();
@@ -33,7 +36,6 @@ const FOOTER: usize = HEAD + 20 + MAGIC.len();
 #[derive(Debug, Default)]
 struct Summary {
     chunks: Vec<ChunkIndex>,
-    topics: BTreeMap<u16, String>,
     attachments: Vec<AttachmentIndex>,
 }
 
@@ -42,7 +44,6 @@ pub struct Dataset {
     file: Arc<dyn RangeRead>,
     id: String,
     manifest: Manifest,
-    topics: BTreeMap<u16, String>,
     /// The chunk that was read last, decompressed.
     last: Mutex<Option<(u32, Arc<Vec<u8>>)>>,
 }
@@ -88,7 +89,7 @@ impl Dataset {
         if !agree {
             return Err(DatasetError::damaged("the summary", "its chunks are not those of the manifest"));
         }
-        Ok(Self { file, id, manifest, topics: summary.topics, last: Mutex::default() })
+        Ok(Self { file, id, manifest, last: Mutex::default() })
     }
 
     /// Opens the dataset in a local file.
@@ -276,8 +277,8 @@ impl Dataset {
                     continue;
                 }
                 let wrong = |error: serde_json::Error| DatasetError::damaged(place(), &error);
-                match self.topics.get(&channel).map(String::as_str) {
-                    Some(GAPS) => {
+                match Some(channel) {
+                    gaps if gaps == self.manifest.gap_channel => {
                         let message: GapMessage = serde_json::from_slice(data).map_err(wrong)?;
                         let Some(stream) = id(&message.stream) else { continue };
                         let gap = message.gap();
@@ -287,7 +288,7 @@ impl Dataset {
                             events.push((position, Event::Gap(stream, ordinal, gap)));
                         }
                     }
-                    Some(NOTES) => {
+                    notes if notes == self.manifest.note_channel => {
                         let message: NoteMessage = serde_json::from_slice(data).map_err(wrong)?;
                         let Some(stream) = id(&message.stream) else { continue };
                         let arrival = Timestamp(message.arrival_ns);
@@ -448,6 +449,9 @@ fn summary(file: &dyn RangeRead) -> Result<Summary, DatasetError> {
     if summary_start == 0 || summary_start > end {
         return Err(not("it has no summary"));
     }
+    if size - summary_start > MOST_SUMMARY {
+        return Err(DatasetError::Limit(format!("its summary has more than {MOST_SUMMARY} bytes")));
+    }
     if summary_start < start {
         let length = usize::try_from(size - summary_start).map_err(|error| not(&error.to_string()))?;
         tail = file.read(summary_start, length)?;
@@ -467,9 +471,6 @@ fn summary(file: &dyn RangeRead) -> Result<Summary, DatasetError> {
         let parsed = parse_record(opcode, content);
         match parsed.map_err(|error| DatasetError::damaged("the summary", &error))? {
             Record::ChunkIndex(index) => found.chunks.push(index),
-            Record::Channel(channel) => {
-                found.topics.insert(channel.id, channel.topic);
-            }
             Record::AttachmentIndex(index) => found.attachments.push(index),
             _ => {}
         }
@@ -480,6 +481,9 @@ fn summary(file: &dyn RangeRead) -> Result<Summary, DatasetError> {
 /// Data of an attachment, verified by its CRC.
 fn attachment(file: &dyn RangeRead, index: &AttachmentIndex) -> Result<Bytes, DatasetError> {
     let place = || format!("attachment `{}`", index.name);
+    if index.length > MOST_SUMMARY {
+        return Err(DatasetError::Limit(format!("{} has more than {MOST_SUMMARY} bytes", place())));
+    }
     let length = usize::try_from(index.length).map_err(|error| DatasetError::damaged(place(), &error))?;
     let bytes = file.read(index.offset, length)?;
     let wrong = || DatasetError::damaged(place(), "its record is cut off or has no such length");

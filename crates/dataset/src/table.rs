@@ -2,7 +2,7 @@
 //! payloads are decompressed of hits alone.
 
 use crate::error::DatasetError;
-use crate::index::{CHUNK, OFFSET};
+use crate::index::{CHUNK, GROUP_ROWS, OFFSET};
 use crate::manifest::{IndexPart, StreamEntry};
 use crate::mcap_writer::Position;
 use crate::reader::{Dataset, data_of};
@@ -203,7 +203,11 @@ impl SegmentReader for DatasetReader<'_> {
             if !spec.predicate.may_hold(&GroupBounds { spec, group: statistics }) {
                 continue;
             }
-            let rows = usize::try_from(statistics.num_rows()).unwrap_or_default();
+            let rows = usize::try_from(statistics.num_rows()).unwrap_or(usize::MAX);
+            if rows > GROUP_ROWS {
+                let cause = format!("a row group states {rows} rows, and {GROUP_ROWS} at most are read");
+                return Err(external(DatasetError::Index { stream: stream.name.clone(), cause }));
+            }
             let mut chunk = GroupChunk {
                 dataset,
                 stream,

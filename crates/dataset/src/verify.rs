@@ -1,7 +1,13 @@
-//! Verification of a dataset: every chunk, index part and preamble against its hash in the manifest.
+//! Verification of a dataset: every chunk, index part and preamble against its hash in the manifest,
+//! and every element by the index.
 
 use crate::error::DatasetError;
+use crate::manifest::StreamEntry;
 use crate::reader::Dataset;
+use holdfast_base::StreamId;
+use holdfast_reader::{Item, Selection};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 /// Part that did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,5 +48,35 @@ pub fn verify(dataset: &Dataset, progress: &mut dyn FnMut(u64)) -> Result<Vec<Fi
             take(read.map(drop), preamble.length)?;
         }
     }
+    if findings.is_empty() {
+        findings.extend(counted(dataset)?);
+    }
     Ok(findings)
+}
+
+/// Reads all elements by the index, and compares their number and bytes with the manifest.
+fn counted(dataset: &Dataset) -> Result<Vec<Finding>, DatasetError> {
+    let mut counts: HashMap<StreamId, (u64, u64)> = HashMap::new();
+    let mut count = |item: Item<'_>| {
+        if let Item::Element(element) = item {
+            let (elements, bytes) = counts.entry(element.stream).or_default();
+            *elements += 1;
+            *bytes += element.data.len() as u64;
+        }
+        ControlFlow::Continue(())
+    };
+    match dataset.read(&Selection::ALL, &mut count) {
+        Ok(_) => {}
+        Err(DatasetError::Damaged { place, cause }) => return Ok(vec![Finding { place, cause }]),
+        Err(error) => return Err(error),
+    }
+    let differs = |stream: &&StreamEntry| {
+        let counted = counts.get(&StreamId(stream.id)).copied().unwrap_or_default();
+        counted != (stream.elements, stream.bytes)
+    };
+    let finding = |stream: &StreamEntry| Finding {
+        place: format!("the index of stream `{}`", stream.name),
+        cause: "it does not lead to all elements of the manifest".to_owned(),
+    };
+    Ok(dataset.manifest().streams.iter().filter(differs).map(finding).collect())
 }

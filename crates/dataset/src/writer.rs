@@ -22,6 +22,9 @@ use std::num::NonZeroUsize;
 /// Runs of ordinals of a stream that the manifest lists; where there are more, the closest are joined.
 const MOST_RUNS: usize = 4096;
 
+/// Beginning of the names of columns that are not attributes.
+const RESERVED: &str = "holdfast_";
+
 /// Options of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -230,6 +233,7 @@ impl<W: Write> DatasetWriter<W> {
                 stream.entry.preambles.push(PreambleEntry { from: (u32::MAX, 0), ..preamble });
             }
         }
+        (self.manifest.gap_channel, self.manifest.note_channel) = (self.gaps, self.notes);
         self.manifest.streams = self.streams.into_iter().map(|stream| stream.entry).collect();
         let bytes = self.manifest.to_bytes();
         self.mcap.attach(NAME, "application/json", &bytes)?;
@@ -246,6 +250,13 @@ impl Stream {
             stream: status.name.clone(),
             cause: error.to_string(),
         })?;
+        if let Some(attribute) = parsed.attributes().iter().find(|a| a.name().starts_with(RESERVED)) {
+            let (name, stream) = (attribute.name(), &status.name);
+            let why = format!(
+                "attribute `{name}` of stream `{stream}`: names in a dataset do not begin with {RESERVED}"
+            );
+            return Err(DatasetError::Limit(why));
+        }
         let entry = StreamEntry {
             name: status.name.clone(),
             id: status.id.0,
@@ -312,12 +323,16 @@ impl Stream {
         let mut values = given::values(element.meta);
         let _topic = values.next()?;
         let mut number =
-            || values.next()?.map_or(Some(0), |value| value.try_into().ok().map(u64::from_le_bytes));
-        let (sequence, publish_time, channel) = (number()?, number()?, number()?);
+            || Some(values.next()?.and_then(|value| value.try_into().ok()).map(u64::from_le_bytes));
+        let (sequence, publish_time, channel) = (number()?, number()?, number()??);
+        // Times that attributes cannot have follow.
+        let late = number().flatten().zip(number().flatten());
+        let happened = nanos(element.event.unwrap_or(element.arrival));
+        let (log_time, publish_time) = late.unwrap_or((happened, publish_time.unwrap_or_default()));
         Some(MessageHeader {
             channel_id: *self.replayed.get(&u16::try_from(channel).ok()?)?,
-            sequence: sequence as u32,
-            log_time: nanos(element.event?),
+            sequence: sequence? as u32,
+            log_time,
             publish_time,
         })
     }
@@ -362,7 +377,8 @@ fn event_channel<W: Write>(
     if let Some(channel) = known {
         return Ok(*channel);
     }
-    let channel = mcap.channel(0, topic, "json", &BTreeMap::new())?;
+    // Not shared with a channel of a replayed file: its messages would count as events of this recording.
+    let channel = mcap.new_channel(0, topic, "json", &BTreeMap::new())?;
     *known = Some(channel);
     Ok(channel)
 }

@@ -1,7 +1,7 @@
 //! Plain disk for places where `io_uring` is forbidden: each request is done while it is submitted. Slow, and
 //! correct.
 
-use crate::device::{self, DeviceLock, Device, Parts};
+use crate::device::{self, Device, DeviceLock, Parts};
 use crate::disk::{Completion, Disk, DiskError, DiskInfo, Op, Request};
 use std::collections::VecDeque;
 use std::fs::File;

@@ -2,7 +2,7 @@
 //! and claims the file; where `io_uring` is forbidden `plain` serves.
 #![allow(unsafe_code)]
 
-use crate::device::{self, DeviceLock, Device, Parts};
+use crate::device::{self, Device, DeviceLock, Parts};
 use crate::disk::{Completion, Disk, DiskInfo, Fault, Op, Request};
 use crate::{Buffer, InflightLimiter, Region, fault};
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};

@@ -27,6 +27,8 @@ use datafusion::execution::memory_pool::TrackConsumersPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::Analyzer;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use holdfast_base::ByteSize;
 use std::collections::HashMap;
@@ -127,6 +129,7 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
         // Asked before those of the engine, which come behind it.
         .with_expr_planners(vec![Arc::new(AddressLiterals)])
         .with_default_features()
+        .with_physical_optimizer_rules(sound_rules())
         .with_physical_optimizer_rule(Arc::new(GroupByRule::default()))
         .with_physical_optimizer_rule(Arc::new(CompactBatches { most }))
         .with_physical_optimizer_rule(Arc::new(StreamingFilter))
@@ -152,6 +155,13 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
     catalog.register_schema(STREAM, Arc::new(of_streams))?;
     context.register_catalog(CATALOG, Arc::new(catalog));
     Ok(context)
+}
+
+/// Physical rules of the engine without its push-down of filters. That takes columns by their names behind a projection: over a join
+/// of two tables it turns a condition on `a.u` and `b.u` into one on `a.u` alone. Scans have got their conditions before.
+fn sound_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let rules = PhysicalOptimizer::new().rules.into_iter();
+    rules.filter(|rule| !rule.name().starts_with("FilterPushdown")).collect()
 }
 
 /// What may be asked: questions. Orders of any kind are refused.

@@ -8,7 +8,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::NullTreatment;
-use datafusion::logical_expr::{BinaryExpr, Expr, Filter, JoinType, LogicalPlan, Operator};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::parser::Statement;
@@ -101,12 +101,9 @@ fn shared_columns(joins: &[Join]) -> ControlFlow<&'static str> {
     ControlFlow::Continue(())
 }
 
-/// Refuses plans of which the engine gets values wrong: some window functions, and a condition that it loses.
+/// Refuses plans of which the engine gets values wrong: some window functions.
 pub(crate) fn wrong_plans(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::Filter(filter) = node {
-            null_safe_equality(filter)?;
-        }
         let LogicalPlan::Window(window) = node else { return Ok(TreeNodeRecursion::Continue) };
         for expr in &window.window_expr {
             expr.apply(|expr| {
@@ -136,29 +133,4 @@ fn steps_by_one(args: &[Expr]) -> bool {
         }
         Some(_) => false,
     }
-}
-
-/// Refuses an equality that counts nulls over rows of an outer join: the engine can lose this condition.
-fn null_safe_equality(filter: &Filter) -> Result<()> {
-    let is_outer = |node: &LogicalPlan| {
-        let LogicalPlan::Join(join) = node else { return Ok(false) };
-        Ok(matches!(join.join_type, JoinType::Left | JoinType::Right | JoinType::Full))
-    };
-    let of_columns = |expr: &Expr, sought: Operator| {
-        expr.exists(|expr| {
-            let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return Ok(false) };
-            Ok(*op == sought && left.any_column_refs() && right.any_column_refs())
-        })
-    };
-    let is_lost = filter.predicate.exists(|expr| match expr {
-        Expr::Not(inner) => of_columns(inner, Operator::IsDistinctFrom),
-        other => of_columns(other, Operator::IsNotDistinctFrom),
-    })?;
-    if is_lost && filter.input.exists(is_outer)? {
-        return plan_err!(
-            "cannot use `is not distinct from` between columns of an outer join in `where`; write \
-             `(a = b or a is null and b is null)`"
-        );
-    }
-    Ok(())
 }

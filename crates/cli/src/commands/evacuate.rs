@@ -77,6 +77,10 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         let (bytes, payload) = (ByteSize(shown.bytes), ByteSize(shown.payload_bytes));
         out.line(format_args!("{}: {elements}, {payload} in {bytes}, verified", args.to.display()))?;
         out.line(format_args!("dataset {}", shown.dataset))?;
+        if shown.partial > 0 {
+            let partial = counted(shown.partial, "element");
+            out.line(format_args!("{partial} of which only a part is held, left out"))?;
+        }
         if let Some(slots) = shown.released_slots {
             out.line(format_args!("released hold {}: {}", args.id, counted(slots.into(), "slot")))?;
         }

@@ -18,6 +18,7 @@ use holdfast_export::{self as export, Counts, OutputFile};
 use holdfast_query::SourceStream;
 use holdfast_query::output::Format;
 use holdfast_reader::{OpenSlots, Selection};
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 /// Run an SQL query: find, count, group and join elements by their attributes
 #[derive(clap::Args, Debug)]
 #[command(
+    override_usage = "holdfast query [OPTIONS] <SOURCE>... <SQL>",
     after_help = "Each stream is a table: ordinal, time (of arrival), event_time, span (ns), direction, size,\n\
     original_size, slot, its attributes (`holdfast streams RING --attributes`), payload. `streams`,\n\
     `slots`, `holds` and `gaps` are tables, too. Addresses are compared with text: src = '10.0.0.1'.\n\
@@ -43,11 +45,11 @@ use std::sync::Arc;
     holdfast query lab.hf run1.mcap run2.mcap \"select count(*) from eth0\""
 )]
 pub(crate) struct Args {
-    /// Ring (path or name), dataset (.mcap file), or several: rows of one stream from all of them are one table
-    #[arg(value_name = "SOURCE", required = true)]
-    sources: Vec<PathBuf>,
-    /// The query
-    sql: String,
+    /// Ring (path or name), dataset (.mcap file), or several: rows of one stream from all of them are one
+    /// table; behind them the query
+    // One list: options may stand between the sources and the query.
+    #[arg(value_names = ["SOURCE", "SQL"], required = true, num_args = 2..)]
+    words: Vec<OsString>,
     /// Format of the result (default: table; with --json: jsonl)
     #[arg(long, value_enum)]
     format: Option<Form>,
@@ -113,6 +115,17 @@ impl From<Form> for Written {
 }
 
 impl Args {
+    /// Sources and query.
+    fn split(&self) -> Result<(Vec<PathBuf>, &str)> {
+        match &self.words[..] {
+            [sources @ .., sql] if !sources.is_empty() => {
+                let sql = sql.to_str().ok_or_else(|| Failure::usage("the query is not UTF-8"))?;
+                Ok((sources.iter().map(PathBuf::from).collect(), sql))
+            }
+            _ => Err(Failure::usage("a query takes a source and the SQL").advice("see --help")),
+        }
+    }
+
     /// Whether the result goes where messages would go.
     pub(crate) fn to_stdout(&self) -> bool {
         self.output.as_deref().is_none_or(|path| path == Path::new("-"))
@@ -121,13 +134,14 @@ impl Args {
 
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
-    let Sources { ring, datasets } = sources(&args.sources)?;
+    let (sources, sql_text) = args.split()?;
+    let Sources { ring, datasets } = sort(&sources)?;
     let usual = if out.is_json() { Form::Jsonl } else { Form::Table };
     let form = args.format.unwrap_or(usual);
     let written = form.into();
     let file = args.output.as_deref().filter(|_| !args.to_stdout());
     let place = file.map_or("standard output".into(), Path::to_string_lossy);
-    let what = format!("{} to {place} of `{}`", form.name(), args.sql);
+    let what = format!("{} to {place} of `{}`", form.name(), sql_text);
     // Rows that are looked at are no export; what becomes a file is one, and what nobody looks at.
     let is_text = matches!(&written, Written::Rows(format) if format.is_text());
     let is_export = file.is_some() || !is_text;
@@ -144,7 +158,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let mut made = None;
     let rows = match written {
         Written::Rows(format) => {
-            let rows = sql.answer(&args.sql, format, |format| {
+            let rows = sql.answer(sql_text, format, |format| {
                 let place = file.map(|path| OutputFile::make(path, args.force)).transpose()?;
                 let to = writer(place.as_ref(), format)?;
                 made = place;
@@ -166,7 +180,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
                 .advice("export rows (jsonl, csv, parquet), or elements of a dataset by `holdfast read`"));
             };
             let to = Destination { file, force: args.force, by: &by, what: &what };
-            match exports::hits(&sql, &args.sql, path, format, &to)? {
+            match exports::hits(&sql, sql_text, path, format, &to)? {
                 Some(export) => hits_exported(&export, format, file, out)?,
                 None => 0,
             }
@@ -183,7 +197,7 @@ struct Sources {
     datasets: Vec<PathBuf>,
 }
 
-fn sources(named: &[PathBuf]) -> Result<Sources> {
+fn sort(named: &[PathBuf]) -> Result<Sources> {
     let (datasets, rings): (Vec<PathBuf>, Vec<PathBuf>) =
         named.iter().cloned().partition(|path| holdfast_dataset::is_mcap(path));
     match &rings[..] {

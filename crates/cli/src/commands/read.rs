@@ -104,10 +104,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     }
     let (path, mut reader) = args.ring.open()?;
     let all = reader.streams().map_err(|error| ring_failure(&error))?;
-    let Chosen { streams: chosen, selection, format } = chosen(&all, args)?;
-    if chosen.is_empty() {
-        return Err(Failure::nothing("nothing was recorded on this ring yet").at_path(&path));
-    }
+    let Chosen { streams: chosen, selection, format } = chosen(&all, args, &path)?;
     let wanted = match &args.filter {
         Some(expression) => ElementFilter::Passing(filter(expression, &chosen, &mut reader)?),
         None => ElementFilter::All,
@@ -180,7 +177,7 @@ struct Chosen {
     format: Format,
 }
 
-fn chosen(all: &[StreamStatus], args: &Args) -> Result<Chosen> {
+fn chosen(all: &[StreamStatus], args: &Args, path: &Path) -> Result<Chosen> {
     // The only stream need not be named.
     let ids = match all {
         [one] if args.streams.is_empty() => vec![one.id],
@@ -188,6 +185,9 @@ fn chosen(all: &[StreamStatus], args: &Args) -> Result<Chosen> {
     };
     let streams: Vec<StreamStatus> =
         all.iter().filter(|stream| ids.is_empty() || ids.contains(&stream.id)).cloned().collect();
+    if streams.is_empty() {
+        return Err(Failure::nothing("nothing was recorded on this ring yet").at_path(path));
+    }
     let selection = session::selection_of(ids, &args.range.options())?;
     let format = args.format.map_or_else(|| Format::fitting(&streams), Format::from);
     if streams.len() > 1 && args.streams.is_empty() && matches!(format, Format::Raw | Format::Pcapng) {
@@ -201,7 +201,7 @@ fn chosen(all: &[StreamStatus], args: &Args) -> Result<Chosen> {
 /// Exports a range of a dataset.
 fn of_dataset(path: &Path, args: &Args, out: &mut Out) -> Result<()> {
     let dataset = Dataset::open_file(path)?;
-    let Chosen { streams, selection, format } = chosen(&dataset.streams(), args)?;
+    let Chosen { streams, selection, format } = chosen(&dataset.streams(), args, path)?;
     let wanted = match &args.filter {
         Some(expression) => ElementFilter::Passing(Filter::new(expression, &streams)?),
         None => ElementFilter::All,

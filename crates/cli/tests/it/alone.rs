@@ -455,7 +455,7 @@ fn a_capture_with_too_much_beside_its_packets_is_told_as_such() {
     // An MCAP file has schemas.
     let record_of =
         |kind: u8, content: &[u8]| [&[kind][..], &(content.len() as u64).to_le_bytes(), content].concat();
-    let schema = [&[1, 0][..], &[0; 8], &300_000u32.to_le_bytes(), &[b'x'; 300_000]].concat();
+    let schema = [&[1, 0][..], &[0; 8], &300_000u32.to_le_bytes(), &vec![b'x'; 300_000]].concat();
     let file =
         [&b"\x89MCAP0\r\n"[..], &record_of(1, &[0; 8]), &record_of(3, &schema), &record_of(15, &[0; 4])];
     fs::write(dir.join("c.mcap"), file.concat()).unwrap();

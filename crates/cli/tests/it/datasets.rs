@@ -131,6 +131,21 @@ fn damage_in_a_dataset_is_named_and_never_read() {
 }
 
 #[test]
+fn a_hold_that_may_get_more_is_not_released() {
+    let folder = folder();
+    let dir = folder.path();
+    held(dir);
+    let line = "hold r.hf --stream log --where level_=_'error' --standing --quota 50% --reason errors";
+    let mut evaluator = common::evaluating::Evaluator::start(dir, line);
+    evaluator.next();
+    let said = ends(dir, "evacuate r.hf 2 --to errors.mcap --release", 1);
+    assert!(said.err.contains("hold 2 was not released: it stands"), "{}", said.err);
+    evaluator.kill();
+    assert_eq!(ends(dir, "holds r.hf --json", 0).lines().len(), 2);
+    ends(dir, "dataset verify errors.mcap", 0);
+}
+
+#[test]
 fn an_evacuation_that_cannot_be_done_changes_nothing() {
     let folder = folder();
     let dir = folder.path();

@@ -8,9 +8,10 @@ use common::{ends, folder, recorder_program};
 use std::fs;
 use std::path::Path;
 
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 24] = [
     "", "profile", "plan", "format", "prove", "record", "status", "streams", "slots", "gaps", "read",
-    "query", "sql", "index", "hold", "holds", "release", "purge", "grow", "audit", "check", "metrics",
+    "query", "sql", "index", "hold", "holds", "release", "purge", "grow", "evacuate", "dataset",
+    "audit", "check", "metrics",
 ];
 
 #[test]

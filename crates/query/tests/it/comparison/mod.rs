@@ -45,11 +45,10 @@ const SCHEMA: [&str; 7] = [
 ];
 
 /// Refusals: a part of the message, which docs/search.md explains.
-const REFUSALS: [&str; 5] = [
+const REFUSALS: [&str; 4] = [
     "cannot answer a subquery that names columns of the query around it",
     "with `ignore nulls` and an offset other than 1",
     "in this place: use it in a condition",
-    "cannot use `is not distinct from` between columns of an outer join",
     "cannot use `using` or `natural` in a right or full join",
 ];
 
