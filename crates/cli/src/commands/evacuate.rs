@@ -12,10 +12,11 @@ use std::path::PathBuf;
 /// Write a hold to a dataset: a compressed, indexed MCAP file outside the ring
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "The dataset has the elements, gaps and preambles of the held range, their attributes, and a manifest with\n\
-    the BLAKE3 of every part. It gets its name when it is complete, and is read back and verified before\n\
-    the hold is released (--release). `holdfast query`, `read` and `dataset` take it as it is, and so do\n\
-    MCAP tools.\n\n\
+    after_help = "The dataset has the elements, gaps and preambles of the held range, their attributes, and a\n\
+    manifest with the BLAKE3 of every part. It gets its name when it is complete, and is read back and\n\
+    verified before the hold is released (--release). A hold that stands, has changed or cannot be read\n\
+    completely is not released. `holdfast query`, `read` and `dataset` take datasets as they are, and so\n\
+    do MCAP tools.\n\n\
     Examples:\n  holdfast evacuate lab.hf 3 --to run1.mcap\n  \
     holdfast evacuate lab.hf 3 --to /archive/run1.mcap --compress zstd:9 --release"
 )]
@@ -28,7 +29,7 @@ pub(crate) struct Args {
     /// File of the dataset, which must not exist yet
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
-    /// Compression of chunks: zstd[:LEVEL], lz4 or none
+    /// Compression of chunks: zstd, zstd:LEVEL, lz4 or none
     #[arg(long, value_name = "HOW", default_value_t = Compression::default())]
     compress: Compression,
     /// Release the hold when the dataset is verified

@@ -48,7 +48,7 @@ pub(crate) struct Args {
     /// Ring (path or name), dataset (.mcap file), or several: rows of one stream from all of them are one
     /// table; behind them the query
     // One list: options may stand between the sources and the query.
-    #[arg(value_names = ["SOURCE", "SQL"], required = true, num_args = 2..)]
+    #[arg(value_names = ["SOURCE", "SQL"], required = true, num_args = 1..)]
     words: Vec<OsString>,
     /// Format of the result (default: table; with --json: jsonl)
     #[arg(long, value_enum)]

@@ -10,8 +10,8 @@ use std::path::Path;
 
 const COMMANDS: [&str; 24] = [
     "", "profile", "plan", "format", "prove", "record", "status", "streams", "slots", "gaps", "read",
-    "query", "sql", "index", "hold", "holds", "release", "purge", "grow", "evacuate", "dataset",
-    "audit", "check", "metrics",
+    "query", "sql", "index", "hold", "holds", "release", "purge", "grow", "evacuate", "dataset", "audit",
+    "check", "metrics",
 ];
 
 #[test]

@@ -14,9 +14,8 @@ fn items(path: &Path) -> (Vec<String>, bool) {
         items.extend(told(&item));
         ControlFlow::Continue(())
     };
-    let dataset = match Dataset::open(Arc::new(LocalFile::open(path).unwrap())) {
-        Ok(dataset) => dataset,
-        Err(_) => return (items, true),
+    let Ok(dataset) = Dataset::open(Arc::new(LocalFile::open(path).unwrap())) else {
+        return (items, true);
     };
     let read = dataset.read(&Selection::ALL, sink);
     let dataset = Arc::new(dataset);
@@ -30,7 +29,8 @@ fn items(path: &Path) -> (Vec<String>, bool) {
 #[test]
 fn a_changed_byte_gives_an_error_or_what_was_written() {
     let folder = tempfile::tempdir().unwrap();
-    let lines: String = (0..300).map(|at| format!("{{\"n\": {at}, \"s\": \"text {}\"}}\n", at % 7)).collect();
+    let line = |at: u32| format!("{{\"n\": {at}, \"s\": \"text {}\"}}", at % 7);
+    let lines = (0..300).map(line).collect::<Vec<_>>().join("\n") + "\n";
     std::fs::write(folder.path().join("in.jsonl"), lines).unwrap();
     let input = folder.path().join("in.jsonl");
     let attributes = "--attr n:int=json:n --attr s:text=json:s";
