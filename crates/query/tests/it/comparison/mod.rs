@@ -148,9 +148,13 @@ fn engine() -> Engine {
     Engine { context, diagnostics }
 }
 
-/// A cell in a form that is the same for equal values: numbers with eleven digits, times in nanoseconds.
+/// A cell in a form that is the same for equal values: floating point numbers with ten digits, whole numbers and times in
+/// nanoseconds exactly.
 fn normal(text: &str) -> String {
+    const SMALL: u128 = 1_000_000_000;
     match text.parse::<f64>() {
+        // A small number may be whole on one side alone.
+        Ok(_) if text.parse::<i128>().is_ok_and(|whole| whole.unsigned_abs() > SMALL) => text.to_owned(),
         Ok(number) if number.is_nan() => "NaN".to_owned(),
         Ok(number) => format!("{:.9e}", number + 0.0),
         Err(_) => text.to_owned(),
@@ -165,7 +169,7 @@ fn cells(batch: &RecordBatch) -> Vec<Vec<String>> {
         };
         let cell = |at: usize| match array.data_type() {
             _ if array.is_null(at) => "null".to_owned(),
-            DataType::Float64 => normal(&array.as_primitive::<Float64Type>().value(at).to_string()),
+            DataType::Float64 => normal(&format!("{:?}", array.as_primitive::<Float64Type>().value(at))),
             _ => normal(&array_value_to_string(&array, at).unwrap()),
         };
         (0..array.len()).map(cell).collect()
