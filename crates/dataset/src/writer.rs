@@ -6,9 +6,10 @@ use crate::events::{GAPS, GapMessage, NOTES, NoteMessage};
 use crate::index::{BuiltPart, IndexBuilder};
 use crate::manifest::{IndexPart, Manifest, NAME, PreambleEntry, Provenance, StreamEntry, VERSION};
 use crate::mcap_writer::{McapWriter, Position};
-use holdfast_attributes::{Schema, given};
+use holdfast_attributes::Schema;
 use holdfast_base::{StreamId, Timestamp};
-use holdfast_format::{Flags, StreamKind};
+use holdfast_export::replayed_header;
+use holdfast_format::StreamKind;
 use holdfast_ingest::mcap::MAGIC;
 use holdfast_ingest::packet::Preamble;
 use holdfast_reader::{Element, Item};
@@ -191,7 +192,7 @@ impl<W: Write> DatasetWriter<W> {
     fn element(&mut self, element: &Element<'_>) -> Result<(), DatasetError> {
         let Some(place) = self.place(element.stream) else { return Ok(()) };
         let stream = &mut self.streams[place];
-        let header = match stream.replayed_header(element) {
+        let header = match replayed_header(element, &stream.replayed) {
             Some(header) => header,
             None => MessageHeader {
                 channel_id: stream.channel(&mut self.mcap)?,
@@ -202,7 +203,7 @@ impl<W: Write> DatasetWriter<W> {
             },
         };
         let at = self.mcap.message(&header, element.data)?;
-        stream.count(element, &header, at);
+        stream.count(element, at);
         let link_type = stream.link_types.get(usize::from(element.tag)).copied();
         let part = stream.index.push(element, at, link_type)?;
         part.map_or(Ok(()), |part| self.index_part(place, part))
@@ -315,29 +316,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The header of a replayed message as it was.
-    fn replayed_header(&self, element: &Element<'_>) -> Option<MessageHeader> {
-        if self.replayed.is_empty() || !element.flags.has(Flags::HEADER) {
-            return None;
-        }
-        let mut values = given::values(element.meta);
-        let _topic = values.next()?;
-        let mut number =
-            || Some(values.next()?.and_then(|value| value.try_into().ok()).map(u64::from_le_bytes));
-        let (sequence, publish_time, channel) = (number()?, number()?, number()??);
-        // Times that attributes cannot have follow.
-        let late = number().flatten().zip(number().flatten());
-        let happened = nanos(element.event.unwrap_or(element.arrival));
-        let (log_time, publish_time) = late.unwrap_or((happened, publish_time.unwrap_or_default()));
-        Some(MessageHeader {
-            channel_id: *self.replayed.get(&u16::try_from(channel).ok()?)?,
-            sequence: sequence? as u32,
-            log_time,
-            publish_time,
-        })
-    }
-
-    fn count(&mut self, element: &Element<'_>, _header: &MessageHeader, at: Position) {
+    fn count(&mut self, element: &Element<'_>, at: Position) {
         let entry = &mut self.entry;
         if let Some(preamble) = self.waiting.take() {
             entry.preambles.push(PreambleEntry { from: (at.chunk, at.offset), ..preamble });

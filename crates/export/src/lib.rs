@@ -22,5 +22,6 @@ mod sink;
 pub use atomic_file::{AtomicFile, handle_signals};
 pub use export::{Export, Format};
 pub use filter::Filter;
+pub use mcap::replayed_header;
 pub use output::{Output, OutputFile, PipedBytes, Written};
 pub use sink::{Counts, ElementFilter, Sink};

@@ -132,31 +132,9 @@ impl Mcap {
         Ok(channel)
     }
 
-    /// The header of a replayed message, as in its file.
-    fn was(&self, place: usize, element: &Element<'_>) -> Option<MessageHeader> {
-        let channels = Some(&self.replayed[place]).filter(|channels| !channels.is_empty())?;
-        let mut values = given::values(element.meta);
-        let _topic = values.next()?;
-        let mut number =
-            || Some(values.next()?.and_then(|value| value.try_into().ok()).map(u64::from_le_bytes));
-        let (sequence, publish_time, channel) = (number()?, number()?, number()??);
-        // Times that attributes cannot have follow.
-        let late = number().flatten().zip(number().flatten());
-        let (log_time, publish_time) =
-            late.unwrap_or((nanos(happened(element)), publish_time.unwrap_or_default()));
-        Some(MessageHeader {
-            channel_id: *channels.get(&u16::try_from(channel).ok()?)?,
-            sequence: sequence? as u32,
-            log_time,
-            publish_time,
-        })
-    }
-
     fn message(&mut self, element: &Element<'_>) -> Result<()> {
         let Some(place) = place(&self.streams, element.stream) else { return Ok(()) };
-        if element.flags.has(Flags::HEADER)
-            && let Some(header) = self.was(place, element)
-        {
+        if let Some(header) = replayed_header(element, &self.replayed[place]) {
             return self.writer.begun("")?.write_to_known_channel(&header, element.data).map_err(wrong);
         }
         let header = MessageHeader {
@@ -209,6 +187,28 @@ impl Mcap {
         writer.finish().map_err(wrong)?;
         Ok(writer.into_inner().into_inner())
     }
+}
+
+/// Header of a replayed message as in its file, where `channels` are the numbers of its channels: there and here. `None` for elements that
+/// were not replayed.
+pub fn replayed_header(element: &Element<'_>, channels: &BTreeMap<u16, u16>) -> Option<MessageHeader> {
+    if channels.is_empty() || !element.flags.has(Flags::HEADER) {
+        return None;
+    }
+    let mut values = given::values(element.meta);
+    let _topic = values.next()?;
+    let mut number = || Some(values.next()?.and_then(|value| value.try_into().ok()).map(u64::from_le_bytes));
+    let (sequence, publish_time, channel) = (number()?, number()?, number()??);
+    // Times that attributes cannot have follow.
+    let late = number().flatten().zip(number().flatten());
+    let (log_time, publish_time) =
+        late.unwrap_or((nanos(happened(element)), publish_time.unwrap_or_default()));
+    Some(MessageHeader {
+        channel_id: *channels.get(&u16::try_from(channel).ok()?)?,
+        sequence: sequence? as u32,
+        log_time,
+        publish_time,
+    })
 }
 
 /// Writer whose header is written with its first record, since a replayed file's profile is known by then.

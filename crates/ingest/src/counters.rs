@@ -25,8 +25,8 @@ pub struct SourceCounters {
     dropped_bytes: [AtomicU64; CAUSES],
     /// Losses of which nobody knows how much they were.
     pub unknown: AtomicU64,
-    /// Of these, how often a counter in the data went on far away, or the interface had been removed: something may have been
-    /// lost upstream.
+    /// Interruptions at which a counter in the data jumped far, or the interface had been removed: elements may have been lost
+    /// upstream.
     pub interrupted: AtomicU64,
     /// Times the source had to wait for an empty batch.
     pub waits: AtomicU64,

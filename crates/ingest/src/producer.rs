@@ -412,7 +412,7 @@ impl Producer {
         add(&self.counters.unknown, 1);
     }
 
-    /// Whatever brings the elements was away between two times: nobody knows how much was lost meanwhile.
+    /// Records that the source was away between two times, in which an unknown number of elements was lost.
     pub fn was_interrupted(&mut self, from: Timestamp, to: Timestamp) {
         add(&self.counters.interrupted, 1);
         self.unknown_loss(Cause::Upstream, from, to);

@@ -16,7 +16,7 @@ const NUMBER: &str = "number of an equal row";
 pub(crate) fn exact_set_operations(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| {
         let LogicalPlan::Join(join) = &node else { return Ok(Transformed::no(node)) };
-        // Of distinct rows on the left, at most one is kept of each: both forms are the same.
+        // Both forms are the same if the rows on the left are distinct.
         let is_all = matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
             && join.null_equality == NullEquality::NullEqualsNull
             && !matches!(join.left.as_ref(), LogicalPlan::Distinct(Distinct::All(_)));

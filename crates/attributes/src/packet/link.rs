@@ -131,7 +131,7 @@ impl<'a> Link<'a> {
     /// Behind the header of a `PPPoE` session and the protocol number of PPP, which may lack its first byte.
     fn in_session(self, rest: &'a [u8]) -> Self {
         let Some(([_, code, _, _, l1, l0], behind)) = rest.split_first_chunk() else { return self };
-        // What is behind that length is padding.
+        // Bytes behind that length are padding.
         let data = behind.get(..usize::from(u16::from_be_bytes([*l1, *l0]))).unwrap_or(behind);
         match data {
             [0, 0x21 | 0x57, rest @ ..] | [0x21 | 0x57, rest @ ..] if *code == 0 => {

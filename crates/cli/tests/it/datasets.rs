@@ -47,7 +47,7 @@ fn a_hold_becomes_a_dataset_that_is_read_and_queried_like_the_ring() {
     assert!(said["bytes"].as_u64().unwrap() < said["payload_bytes"].as_u64().unwrap() / 2, "{said}");
     assert_eq!(run(dir, "holds r.hf --json").lines(), Vec::<serde_json::Value>::new());
 
-    // Whatever the ring exported, the dataset exports.
+    // The dataset exports the same bytes as the ring.
     for format in exports {
         ends(dir, &format!("read run1.mcap --format {format} -o dataset.{format}"), 0);
         let (ring, dataset) =
@@ -119,7 +119,7 @@ fn damage_in_a_dataset_is_named_and_never_read() {
         assert!(said.err.contains("chunk 0 is damaged"), "{line}: {}", said.err);
     }
     assert!(!dir.join("bad.txt").exists());
-    // What does not need the chunk is answered.
+    // Queries that do not need the chunk are answered.
     ends(dir, "query bad.mcap select_count(*)_from_log_where_n_>_6000", 0);
     // Cut anywhere, it is no dataset, and says so.
     for length in [0, 7, 8, 100, bytes.len() / 2, bytes.len() - 1] {

@@ -60,7 +60,7 @@ fn json_lines_of_a_file_are_found_without_a_schema() {
     let said = record(dir, line, File::open("/dev/null").unwrap().into());
     assert_eq!(said.code, Some(0), "{}", said.err);
     check(dir, 3000);
-    // What is there stays, whatever comes.
+    // A stream keeps its attributes when other fields arrive.
     fs::write(dir.join("log.json"), "{\"fresh\":1}\n").unwrap();
     let said = record(
         dir,

@@ -157,7 +157,7 @@ fn wrong_queries_are_explained_without_words_of_the_engine() {
             continue;
         };
         let said = failure(&error, sql, &tables).to_string();
-        // Of a query the message shows the line and a mark.
+        // The message quotes the line of the query, which is not checked.
         let words = said.replace(sql, "");
         let internal: Vec<_> = INTERNAL.iter().filter(|word| words.contains(**word)).collect();
         if !internal.is_empty() || !words.contains(part) {

@@ -125,7 +125,7 @@ impl StreamSource for UnionSource {
         let mut all: HashMap<StreamId, Ordinal> = HashMap::new();
         for (stream, members) in &self.streams {
             for member in members {
-                // What is complete sets no limit.
+                // A source that does not grow sets no limit.
                 if let Some(next) = member.source.next_ordinals()?
                     && let Some(next) = next.get(&member.stream)
                 {

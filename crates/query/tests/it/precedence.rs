@@ -79,7 +79,7 @@ const POSTFIX: [Infix; 14] = [
 
 const PREFIX: [Infix; 4] = [("-", SIGN), ("+", SIGN), ("~", OTHER), ("not", NOT)];
 
-/// Which of two operators binds first: the left one, the right one, or neither, which is an error.
+/// Returns true if the left one of two operators binds first; `None` if they do not associate.
 fn left_first((_, left): Infix, (_, right): Infix) -> Option<bool> {
     match left.cmp(&right) {
         std::cmp::Ordering::Equal if [MATCH, COMPARISON, IS].contains(&left) => None,

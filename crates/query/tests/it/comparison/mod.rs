@@ -205,7 +205,7 @@ fn questions(python: &Path) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What is different about an answer; nothing if it is the same, or if the question is refused.
+/// Outcome of the comparison of one answer.
 enum Compared {
     Same,
     Refused,
