@@ -81,10 +81,16 @@ fn json_lines_of_a_connection_are_found_while_it_is_open() {
     let more =
         format!("--size 32MiB --slot 256KiB --source tcp:{address} --name log --frame lines --attr auto");
     let recording = Recording::named(dir, "other", &more);
-    let mut connection = TcpStream::connect(address).unwrap();
+    let started = Instant::now();
+    // The pipe may be read from before the port is listened at.
+    let mut connection = loop {
+        match TcpStream::connect(address) {
+            Ok(connection) => break connection,
+            Err(error) => assert!(started.elapsed() < PATIENCE, "{address}: {error}"),
+        }
+    };
     let lines: String = (0..40).map(document).collect();
     connection.write_all(lines.as_bytes()).unwrap();
-    let started = Instant::now();
     while !ends(dir, "streams r.hf --attributes", 0).out.contains("level") {
         assert!(started.elapsed() < PATIENCE, "nothing was inferred");
     }
