@@ -13,6 +13,7 @@ pub mod birds_eye;
 pub mod capture_file;
 pub mod chunk;
 pub mod commit;
+pub mod dataset;
 pub mod filter_program;
 pub mod framing;
 pub mod index_copy;
@@ -67,6 +68,7 @@ pub const TARGETS: &[Target] = &[
     target("recover", recover::run, recover::seeds, 600),
     target("capture_file", capture_file::run, capture_file::seeds, 800),
     target("mcap_file", mcap_file::run, mcap_file::seeds, 4000),
+    target("dataset", dataset::run, dataset::seeds, 1500),
     target("filter_program", filter_program::run, filter_program::seeds, 4000),
     target("framing", framing::run, framing::seeds, 4000),
     target("source_text", source_text::run, source_text::seeds, 4000),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Each crate of the workspace and the crates of the workspace that it may know. A new crate gets its row here.
-const FLOORS: [(&str, &[&str]); 20] = [
+const FLOORS: [(&str, &[&str]); 21] = [
     ("base", &[]),
     ("format", &["base"]),
     ("attributes", &["base", "format"]),
@@ -24,6 +24,7 @@ const FLOORS: [(&str, &[&str]); 20] = [
         &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader", "query", "export"],
     ),
     ("dataset", &["base", "format", "attributes", "ring", "ingest", "reader", "query", "export", "client"]),
+    ("vault", &["base", "ring", "reader", "query", "client", "dataset"]),
     ("standing", &["base", "format", "ring", "protocol", "reader", "query", "client"]),
     (
         "planning",
@@ -47,12 +48,13 @@ const FLOORS: [(&str, &[&str]); 20] = [
             "standing",
             "planning",
             "dataset",
+            "vault",
         ],
     ),
     ("sim", &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader"]),
     // The emulated drive as a file: beside the product, which never knows it.
     ("emulate", &["base", "media"]),
-    ("fuzz", &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader"]),
+    ("fuzz", &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader", "dataset"]),
     ("bench", &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader"]),
 ];
 

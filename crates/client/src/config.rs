@@ -1,4 +1,4 @@
-//! Configuration file: names for rings, and what `record` is to do with them. Where it lies and what it says;
+//! Configuration file: names for rings and vaults, and what `record` is to do with rings. Where it lies and what it says;
 //! nothing here opens a ring.
 
 use holdfast_base::failure::{Failure, Result};
@@ -24,11 +24,83 @@ struct NamedRing {
     index: Option<PathBuf>,
 }
 
+/// One vault with a name.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamedVault {
+    /// Folder, `s3://BUCKET/PREFIX` or `hdfs://HOST:PORT/FOLDER`.
+    url: String,
+    #[serde(default)]
+    endpoint: Option<String>,
+    #[serde(default)]
+    region: Option<String>,
+    #[serde(default)]
+    credentials: Option<PathBuf>,
+}
+
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Config {
     #[serde(default)]
     rings: BTreeMap<String, NamedRing>,
+    #[serde(default)]
+    vaults: BTreeMap<String, NamedVault>,
+}
+
+/// Vault of the configuration file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VaultEntry {
+    /// Name of the vault.
+    pub name: String,
+    /// Folder, `s3://BUCKET/PREFIX` or `hdfs://HOST:PORT/FOLDER`.
+    pub url: String,
+    /// URL of the S3 service, where it is not Amazon's.
+    pub endpoint: Option<String>,
+    /// Region of the S3 service.
+    pub region: Option<String>,
+    /// File with credentials, or `instance`.
+    pub credentials: Option<PathBuf>,
+}
+
+impl VaultEntry {
+    /// Entry of a folder that no file names.
+    pub fn folder(path: &str) -> Self {
+        Self { name: path.to_owned(), url: path.to_owned(), endpoint: None, region: None, credentials: None }
+    }
+
+    fn of(name: String, vault: NamedVault) -> Self {
+        let NamedVault { url, endpoint, region, credentials } = vault;
+        Self { name, url, endpoint, region, credentials }
+    }
+}
+
+/// Finds the vault of this name.
+pub fn vault(name: &str) -> Result<VaultEntry> {
+    let found = vaults()?.into_iter().find(|vault| vault.name == name);
+    found.ok_or_else(|| {
+        Failure::usage(format_args!("no vault is named `{name}`")).advice(format_args!(
+            "write [vaults.{name}] with url = \"/FOLDER\" into the configuration file, or say ./{name}:… where a \
+             file is meant; `holdfast vault list` lists the vaults"
+        ))
+    })
+}
+
+/// All vaults, ordered by name; the user's come before the system's of the same name.
+pub fn vaults() -> Result<Vec<VaultEntry>> {
+    let must_exist = std::env::var_os("HOLDFAST_CONFIG").is_some_and(|file| !file.is_empty());
+    let mut all = BTreeMap::new();
+    for file in files(|name| std::env::var_os(name)) {
+        match read(&file, must_exist) {
+            Ok(config) => {
+                for (name, vault) in config.vaults {
+                    all.entry(name).or_insert(vault);
+                }
+            }
+            Err(Unread::Denied(_)) if !must_exist => {}
+            Err(Unread::Denied(why) | Unread::Wrong(why)) => return Err(why),
+        }
+    }
+    Ok(all.into_iter().map(|(name, vault)| VaultEntry::of(name, vault)).collect())
 }
 
 /// A ring as it was named on the command line.
@@ -133,7 +205,8 @@ fn parse(text: &str, file: &Path) -> Result<Config> {
     let wrong = |what: String, line: usize| {
         Failure::usage(what).at(format_args!("{} line {line}", file.display())).advice(
             "a ring is written as [rings.NAME] with path = \"/dev/sdb\" and, if wanted, \
-             record = [\"--source\", \"iface:eth0\", \"--name\", \"eth0\"]",
+             record = [\"--source\", \"iface:eth0\", \"--name\", \"eth0\"]; a vault as [vaults.NAME] with \
+             url = \"/archive\"",
         )
     };
     let config: Config = toml::from_str(text).map_err(|error| {
@@ -154,6 +227,14 @@ fn parse(text: &str, file: &Path) -> Result<Config> {
             return Err(wrong(
                 format!("the path `{path}` of ring `{name}` does not start with a slash"),
                 line(),
+            ));
+        }
+    }
+    for name in config.vaults.keys() {
+        if name.is_empty() || name.contains(['/', ':']) || name == "hf" {
+            return Err(wrong(
+                format!("`{name}` cannot name a vault: it is empty, hf, or has a slash or colon"),
+                1,
             ));
         }
     }

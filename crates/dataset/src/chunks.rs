@@ -90,7 +90,8 @@ type Reply = SyncSender<io::Result<PackedChunk>>;
 pub(crate) struct Packers {
     jobs: Option<Sender<(OpenChunk, Reply)>>,
     threads: Vec<JoinHandle<()>>,
-    pending: VecDeque<Receiver<io::Result<PackedChunk>>>,
+    /// Chunks under way, with their bytes before compression.
+    pending: VecDeque<(usize, Receiver<io::Result<PackedChunk>>)>,
     most: usize,
 }
 
@@ -119,15 +120,21 @@ impl Packers {
     /// Gives a chunk; the oldest one that is done comes back where enough are at work.
     pub(crate) fn give(&mut self, chunk: OpenChunk) -> io::Result<Option<PackedChunk>> {
         let (reply, result) = sync_channel(1);
+        let bytes = chunk.len();
         let gone = || io::Error::other("the threads that compress have ended");
         self.jobs.as_ref().ok_or_else(gone)?.send((chunk, reply)).map_err(|_| gone())?;
-        self.pending.push_back(result);
+        self.pending.push_back((bytes, result));
         if self.pending.len() > self.most { self.next() } else { Ok(None) }
+    }
+
+    /// Bytes of the chunks under way, before compression.
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        self.pending.iter().map(|(bytes, _)| *bytes as u64).sum()
     }
 
     /// Waits for the oldest chunk that was given.
     pub(crate) fn next(&mut self) -> io::Result<Option<PackedChunk>> {
-        let Some(oldest) = self.pending.pop_front() else { return Ok(None) };
+        let Some((_, oldest)) = self.pending.pop_front() else { return Ok(None) };
         oldest.recv().map_err(|_| io::Error::other("a thread that compresses has broken off"))?.map(Some)
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::error::DatasetError;
 use crate::reader::Dataset;
-use crate::storage::LocalFile;
-use crate::verify::verify;
+use crate::storage::RangeRead;
+use crate::target::Target;
+use crate::verify::counted;
 use crate::writer::{DatasetWriter, Options, StreamHead};
 use crate::{Provenance, Written};
 use holdfast_base::failure::{Failure, Result};
@@ -11,7 +12,6 @@ use holdfast_base::{Clock as _, HoldId, Sequence, SystemClock};
 use holdfast_client::attribution::Attribution;
 use holdfast_client::session::{self, ring_failure};
 use holdfast_client::{Notices, orders};
-use holdfast_export::OutputFile;
 use holdfast_reader::{Item, Missing, RingReader, Selection};
 use holdfast_ring::{HoldStatus, Order, Outcome, ReleaseRequest, StreamStatus};
 use std::io::BufWriter;
@@ -28,8 +28,6 @@ pub struct Evacuation<'a> {
     pub ring: &'a Path,
     /// Number of the hold.
     pub hold: HoldId,
-    /// File of the dataset, which must not exist.
-    pub to: &'a Path,
     /// Options of the dataset.
     pub options: Options,
     /// True if the hold is released when the dataset is verified.
@@ -53,25 +51,26 @@ pub struct Evacuated {
 /// something is damaged is not released.
 pub fn evacuate(
     evacuation: &Evacuation<'_>,
+    target: Box<dyn Target>,
     notices: &Notices,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Evacuated> {
-    let Evacuation { ring, hold, to, options, release, by } = *evacuation;
+    let Evacuation { ring, hold, options, release, by } = *evacuation;
+    let to = target.name();
     let mut reader = session::open(ring)?;
     let status = held(&mut reader, ring, hold)?;
     let heads = heads(&mut reader, &status)?;
     let provenance = provenance(&reader, &status, by);
     let selection = Selection { streams: status.streams.clone(), range: status.range.clone() };
-    let what = format!("hold {hold} to {}", to.display());
+    let what = format!("hold {hold} to {to}");
     if by.export_alone(ring, &selection, &what, notices)? {
         reader = session::open(ring)?;
     }
     by.export(&mut reader, &selection, &what)?;
     let mut plan = reader.plan(&selection).map_err(|error| ring_failure(&error))?;
     plan.slots.retain(|slot| keeps(&status, slot.sequence));
-    let file = OutputFile::make(to, false)?;
-    let out = BufWriter::with_capacity(GATHER, file.writer()?);
-    let failed = |error: DatasetError| failure(&error, to);
+    let out = BufWriter::with_capacity(GATHER, target);
+    let failed = |error: DatasetError| failure(&error, Path::new(&to));
     let mut writer = DatasetWriter::new(out, &options, &heads, provenance).map_err(failed)?;
     let (mut damaged, mut trouble, all) = (Vec::new(), None, plan.bytes);
     let mut sink = |item: Item<'_>| {
@@ -100,17 +99,18 @@ pub fn evacuate(
     };
     reader.read(&plan, &mut sink).map_err(|error| ring_failure(&error))?;
     trouble.map_or(Ok(()), Err).map_err(failed)?;
-    let (_, written) = writer.finish().map_err(failed)?;
+    let (target, written) = finished(writer).map_err(failed)?;
     if written.manifest.streams.iter().all(|stream| stream.elements == 0) && damaged.is_empty() {
         return Err(Failure::nothing(format_args!("hold {hold} keeps no elements")).at_path(ring));
     }
-    file.finish()?;
-    verified(to, &written)?;
+    let mut target = target;
+    verified(target.verify()?, &to, &written)?;
+    target.publish()?;
     let may_be_released = release && damaged.is_empty();
     if may_be_released {
         unchanged(&held(&mut session::open(ring)?, ring, hold)?, &status, ring)?;
     }
-    let released = may_be_released.then(|| released(evacuation, &written, notices)).transpose()?;
+    let released = may_be_released.then(|| released(evacuation, &to, &written, notices)).transpose()?;
     Ok(Evacuated { written, damaged, released })
 }
 
@@ -158,45 +158,58 @@ fn heads(reader: &mut RingReader, hold: &HoldStatus) -> Result<Vec<StreamHead>> 
 }
 
 fn provenance(reader: &RingReader, hold: &HoldStatus, by: &Attribution) -> Provenance {
-    let superblock = reader.superblock();
     let condition = hold.condition_hold.as_ref().map(|hold| hold.condition.clone());
     let or = |said: String, otherwise: &str| if said.is_empty() { otherwise.to_owned() } else { said };
     Provenance {
-        ring: superblock.ring.to_string(),
-        ring_name: superblock.name.clone(),
         hold: Some(hold.id.0),
         query: condition.unwrap_or_default(),
         owner: or(hold.owner.clone(), &by.owner()),
         reason: hold.reason.clone(),
-        host: std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned(),
-        program: concat!("holdfast ", env!("CARGO_PKG_VERSION")).to_owned(),
-        written_ns: SystemClock::new().now().0,
+        ..origin(reader)
     }
 }
 
-/// Reads the dataset back, from the disk where that can be asked for.
-fn verified(path: &Path, written: &Written) -> Result<()> {
-    let io = |error: &std::io::Error| Failure::output("cannot read the dataset back", path, error);
-    let file = LocalFile::open(path).map_err(|error| io(&error))?;
-    file.forget_cached();
-    let failed = |error: DatasetError| failure(&error, path);
-    let dataset = Dataset::open(Arc::new(file)).map_err(failed)?;
-    let findings = verify(&dataset, &mut |_| ()).map_err(failed)?;
-    if dataset.id() != written.id || dataset.size() != written.bytes {
-        return Err(Failure::failed("what was read back is another dataset than was written").at_path(path));
+/// Origin of data that is read from a ring now, by nobody in particular.
+pub fn origin(reader: &RingReader) -> Provenance {
+    let superblock = reader.superblock();
+    Provenance {
+        ring: superblock.ring.to_string(),
+        ring_name: superblock.name.clone(),
+        host: std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned(),
+        program: concat!("holdfast ", env!("CARGO_PKG_VERSION")).to_owned(),
+        written_ns: SystemClock::new().now().0,
+        ..Provenance::default()
     }
-    match findings.first() {
+}
+
+/// Ends a dataset and gives its target back.
+pub fn finished(
+    writer: DatasetWriter<BufWriter<Box<dyn Target>>>,
+) -> Result<(Box<dyn Target>, Written), DatasetError> {
+    let (out, written) = writer.finish()?;
+    let target = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    Ok((target, written))
+}
+
+/// Compares the dataset that was read back with the one that was written, and reads all elements by its index.
+fn verified(file: Arc<dyn RangeRead>, to: &str, written: &Written) -> Result<()> {
+    let failed = |error: DatasetError| failure(&error, Path::new(to));
+    let dataset = Dataset::open(file).map_err(failed)?;
+    if dataset.id() != written.id || dataset.size() != written.bytes {
+        return Err(Failure::failed("what was read back is another dataset than was written").at(to));
+    }
+    match counted(&dataset).map_err(failed)?.first() {
         None => Ok(()),
         Some(first) => {
             Err(Failure::failed(format_args!("read back, {} is damaged: {}", first.place, first.cause))
-                .at_path(path)
-                .advice("check the disk, remove the file, and evacuate the hold to another place"))
+                .at(to)
+                .advice("check the place, and evacuate the hold to another one"))
         }
     }
 }
 
-fn released(evacuation: &Evacuation<'_>, written: &Written, notices: &Notices) -> Result<u32> {
-    let reason = format!("evacuated to {} (dataset {})", evacuation.to.display(), written.id);
+fn released(evacuation: &Evacuation<'_>, to: &str, written: &Written, notices: &Notices) -> Result<u32> {
+    let reason = format!("evacuated to {to} (dataset {})", written.id);
     let reason = match evacuation.by.reason() {
         said if said.is_empty() => reason,
         said => format!("{said} ({reason})"),

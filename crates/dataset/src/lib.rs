@@ -17,15 +17,19 @@ mod reader;
 mod records;
 mod storage;
 mod table;
+mod target;
 mod verify;
 mod writer;
 
 pub use compression::Compression;
 pub use error::DatasetError;
-pub use evacuate::{Evacuated, Evacuation, evacuate, failure};
-pub use manifest::{ChunkEntry, IndexPart, Manifest, PreambleEntry, Provenance, StreamEntry, VERSION};
+pub use evacuate::{Evacuated, Evacuation, evacuate, failure, finished, origin};
+pub use manifest::{
+    ArchivedSpan, ChunkEntry, IndexPart, Manifest, PreambleEntry, Provenance, StreamEntry, VERSION,
+};
 pub use reader::{Dataset, ReadCounts};
 pub use storage::{LocalFile, RangeRead, is_mcap};
 pub use table::streams;
-pub use verify::{Finding, verify};
+pub use target::{LocalTarget, Passed, Target};
+pub use verify::{Finding, verify, verify_parts};
 pub use writer::{DatasetWriter, Options, StreamHead, Written};

@@ -41,6 +41,9 @@ pub struct Provenance {
     /// Hold that was evacuated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<u64>,
+    /// Span of a stream that was archived.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archived: Option<ArchivedSpan>,
     /// Condition of the hold, or the query that chose the elements.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub query: String,
@@ -57,6 +60,19 @@ pub struct Provenance {
     pub program: String,
     /// Time of writing, in nanoseconds since 1970 (UTC).
     pub written_ns: i64,
+}
+
+/// Span of a stream's ordinals that a dataset of an archive stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArchivedSpan {
+    /// Name of the stream.
+    pub stream: String,
+    /// First ordinal.
+    pub from: u64,
+    /// Ordinal behind the last.
+    pub to: u64,
+    /// Number of ordinals that had expired before they were read.
+    pub expired: u64,
 }
 
 /// Stream in a dataset.

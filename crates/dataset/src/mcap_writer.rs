@@ -192,9 +192,9 @@ impl<W: Write> McapWriter<W> {
         Ok(entries.collect())
     }
 
-    /// Bytes written so far, without chunks that are being compressed.
+    /// Bytes written so far; chunks that are being compressed count as they are before that.
     pub(crate) fn written(&self) -> u64 {
-        self.at
+        self.at + self.packers.pending_bytes()
     }
 
     /// Adds an attachment; where its data lies.

@@ -33,13 +33,15 @@ pub struct LocalFile {
 impl LocalFile {
     /// Opens the file at a path.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        let size = file.metadata()?.len();
-        Ok(Self { file, size, name: path.display().to_string() })
+        Self::of(File::open(path)?, path.display().to_string())
     }
-}
 
-impl LocalFile {
+    /// Takes a file that is open for reading.
+    pub(crate) fn of(file: File, name: String) -> io::Result<Self> {
+        let size = file.metadata()?.len();
+        Ok(Self { file, size, name })
+    }
+
     /// Drops the file's pages from memory, so that reads come from the disk; a hint.
     pub(crate) fn forget_cached(&self) {
         let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);

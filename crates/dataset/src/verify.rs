@@ -18,8 +18,18 @@ pub struct Finding {
     pub cause: String,
 }
 
-/// Verifies all parts of a dataset. `progress` is told the bytes that were read so far.
+/// Verifies all parts of a dataset, and reads all elements by the index. `progress` is told the bytes of the parts that were read
+/// so far.
 pub fn verify(dataset: &Dataset, progress: &mut dyn FnMut(u64)) -> Result<Vec<Finding>, DatasetError> {
+    let mut findings = verify_parts(dataset, progress)?;
+    if findings.is_empty() {
+        findings.extend(counted(dataset)?);
+    }
+    Ok(findings)
+}
+
+/// Verifies all parts of a dataset by their hashes. `progress` is told the bytes that were read so far.
+pub fn verify_parts(dataset: &Dataset, progress: &mut dyn FnMut(u64)) -> Result<Vec<Finding>, DatasetError> {
     let mut findings = Vec::new();
     let mut done = 0;
     let mut take = |result: Result<(), DatasetError>, bytes: u64| {
@@ -48,14 +58,11 @@ pub fn verify(dataset: &Dataset, progress: &mut dyn FnMut(u64)) -> Result<Vec<Fi
             take(read.map(drop), preamble.length)?;
         }
     }
-    if findings.is_empty() {
-        findings.extend(counted(dataset)?);
-    }
     Ok(findings)
 }
 
 /// Reads all elements by the index, and compares their number and bytes with the manifest.
-fn counted(dataset: &Dataset) -> Result<Vec<Finding>, DatasetError> {
+pub(crate) fn counted(dataset: &Dataset) -> Result<Vec<Finding>, DatasetError> {
     let mut counts: HashMap<StreamId, (u64, u64)> = HashMap::new();
     let mut count = |item: Item<'_>| {
         if let Item::Element(element) = item {

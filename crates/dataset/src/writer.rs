@@ -4,7 +4,9 @@ use crate::compression::Compression;
 use crate::error::DatasetError;
 use crate::events::{GAPS, GapMessage, NOTES, NoteMessage};
 use crate::index::{BuiltPart, IndexBuilder};
-use crate::manifest::{IndexPart, Manifest, NAME, PreambleEntry, Provenance, StreamEntry, VERSION};
+use crate::manifest::{
+    ArchivedSpan, IndexPart, Manifest, NAME, PreambleEntry, Provenance, StreamEntry, VERSION,
+};
 use crate::mcap_writer::{McapWriter, Position};
 use holdfast_attributes::Schema;
 use holdfast_base::{StreamId, Timestamp};
@@ -136,7 +138,12 @@ impl<W: Write> DatasetWriter<W> {
         }
     }
 
-    /// Bytes written so far, without chunks that are being compressed.
+    /// Notes the span of a stream that the dataset stands for.
+    pub fn archives(&mut self, span: ArchivedSpan) {
+        self.manifest.provenance.archived = Some(span);
+    }
+
+    /// Bytes written so far; chunks that are being compressed count as they are before that.
     pub fn written(&self) -> u64 {
         self.mcap.written()
     }

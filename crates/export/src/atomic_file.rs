@@ -115,6 +115,11 @@ impl AtomicFile {
         }
     }
 
+    /// Path of the file until it has its name.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
     /// Gives it its name; until then a signal ends it. Another may have that name by now: it is replaced only by force.
     pub fn named(self, path: &Path, force: bool) -> io::Result<()> {
         let mut known = watched();

@@ -94,6 +94,11 @@ impl OutputFile {
         copied.map_err(|error| Failure::output("cannot write there", &self.path, &error))
     }
 
+    /// Opens the unfinished file for reading.
+    pub fn read_back(&self) -> io::Result<File> {
+        File::open(self.part.as_ref().map_or(&*self.path, AtomicFile::path))
+    }
+
     /// Everything is written: the file gets its name.
     pub fn finish(self) -> Result<()> {
         let Self { file, part: Some(part), path, force } = self else { return Ok(()) };

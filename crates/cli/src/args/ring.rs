@@ -1,9 +1,10 @@
 //! `RING`: the ring that nearly every command begins with.
 
-use holdfast_base::failure::Result;
+use holdfast_base::failure::{Failure, Result};
 use holdfast_client::{config, session};
 use holdfast_reader::RingReader;
-use std::path::{Path, PathBuf};
+use holdfast_vault::{Place, Source};
+use std::path::PathBuf;
 
 /// A ring, as it is named on the command line.
 #[derive(clap::Args, Clone, Debug)]
@@ -21,9 +22,19 @@ impl RingArg {
         Self { named }
     }
 
-    /// The file, where it is a dataset.
-    pub(crate) fn dataset(&self) -> Option<&Path> {
-        holdfast_dataset::is_mcap(&self.named).then_some(&*self.named)
+    /// Place of the one dataset that is meant; `None`: it is a ring.
+    pub(crate) fn dataset(&self) -> Result<Option<Place>> {
+        let place = Place::parse(&self.named)?;
+        let mut sources = place.sources()?;
+        match (sources.pop(), sources.is_empty()) {
+            (Some(Source::Dataset(dataset)), true) => Ok(Some(dataset)),
+            (Some(Source::Dataset(_)), false) => {
+                Err(Failure::usage("there are several datasets at this place")
+                    .at(place)
+                    .advice("name one of them, or take `holdfast query`"))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Path of the index copies that the configuration file names.

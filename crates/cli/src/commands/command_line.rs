@@ -1,8 +1,8 @@
 //! The command line as a whole: which commands there are. Each command's own arguments are in its file.
 
 use crate::commands::{
-    audit, check, dataset, evacuate, format, gaps, grow, hold, holds, index, metrics, plan, profile, prove,
-    purge, query, read, record, release, slots, sql, status, streams,
+    archive, audit, check, dataset, evacuate, format, gaps, grow, hold, holds, index, metrics, plan, profile,
+    prove, purge, query, read, record, release, slots, sql, status, streams, vault,
 };
 use crate::out::Out;
 use holdfast_base::failure::Result;
@@ -47,7 +47,9 @@ enum Command {
     Purge(purge::Args),
     Grow(grow::Args),
     Evacuate(evacuate::Args),
+    Archive(archive::Args),
     Dataset(dataset::Args),
+    Vault(vault::Args),
     Audit(audit::Args),
     Check(check::Args),
     Metrics(metrics::Args),
@@ -92,7 +94,9 @@ impl Cli {
             Command::Purge(args) => purge::run(args, out),
             Command::Grow(args) => grow::run(args, out),
             Command::Evacuate(args) => evacuate::run(args, out),
+            Command::Archive(args) => archive::run(args, out),
             Command::Dataset(args) => dataset::run(args, out),
+            Command::Vault(args) => vault::run(args, out),
             Command::Audit(args) => audit::run(args, out),
             Command::Check(args) => check::run(args, out),
             Command::Metrics(args) => metrics::run(args, out),

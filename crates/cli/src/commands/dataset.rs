@@ -7,7 +7,8 @@ use holdfast_base::{ByteSize, Timestamp, counted};
 use holdfast_client::json::{DamagedPart, DatasetInfo, VerifiedDataset};
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
-use holdfast_dataset::{Dataset, Finding, failure, verify};
+use holdfast_dataset::{Finding, verify};
+use holdfast_vault::Place;
 use std::path::{Path, PathBuf};
 
 /// Show or verify a dataset
@@ -24,7 +25,7 @@ enum What {
     #[command(after_help = "Example:\n  holdfast dataset info run1.mcap")]
     Info {
         /// Path of the dataset
-        #[arg(value_name = "FILE")]
+        #[arg(value_name = "FILE|VAULT:PATH")]
         file: PathBuf,
     },
     /// Read everything, and compare it with the hashes of the manifest
@@ -33,7 +34,7 @@ enum What {
     )]
     Verify {
         /// Path of the dataset
-        #[arg(value_name = "FILE")]
+        #[arg(value_name = "FILE|VAULT:PATH")]
         file: PathBuf,
     },
 }
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
 }
 
 fn info(path: &Path, out: &mut Out) -> Result<()> {
-    let dataset = Dataset::open_file(path)?;
+    let dataset = Place::parse(path)?.dataset()?;
     let manifest = dataset.manifest();
     if out.is_json() {
         return out.object(&DatasetInfo { path, dataset: dataset.id(), bytes: dataset.size(), manifest });
@@ -87,11 +88,12 @@ fn info(path: &Path, out: &mut Out) -> Result<()> {
 }
 
 fn verified(path: &Path, out: &mut Out) -> Result<()> {
-    let dataset = Dataset::open_file(path)?;
+    let place = Place::parse(path)?;
+    let dataset = place.dataset()?;
     let bar = progress::bar(dataset.size(), true);
     let findings = verify(&dataset, &mut |bytes| bar.set_position(bytes));
     bar.finish_and_clear();
-    let findings = findings.map_err(|error| failure(&error, path))?;
+    let findings = findings.map_err(|error| place.failure(&error))?;
     let chunks = dataset.manifest().chunks.len() as u64;
     if out.is_json() {
         let damaged = findings.iter().map(|Finding { place, cause }| DamagedPart { place, cause }).collect();

@@ -7,6 +7,7 @@ use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, HoldId, counted};
 use holdfast_client::json::EvacuatedHold;
 use holdfast_dataset::{Compression, Evacuation, Options, evacuate};
+use holdfast_vault::Place;
 use std::path::PathBuf;
 
 /// Write a hold to a dataset: a compressed, indexed MCAP file outside the ring
@@ -18,7 +19,7 @@ use std::path::PathBuf;
     completely is not released. `holdfast query`, `read` and `dataset` take datasets as they are, and so\n\
     do MCAP tools.\n\n\
     Examples:\n  holdfast evacuate lab.hf 3 --to run1.mcap\n  \
-    holdfast evacuate lab.hf 3 --to /archive/run1.mcap --compress zstd:9 --release"
+    holdfast evacuate lab.hf 3 --to s3:2026/run1.mcap --compress zstd:9 --release"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -26,8 +27,8 @@ pub(crate) struct Args {
     /// Number of the hold, as listed by `holdfast holds`
     #[arg(value_name = "ID")]
     id: u64,
-    /// File of the dataset, which must not exist yet
-    #[arg(long, value_name = "FILE")]
+    /// File of the dataset, or its path in a vault; it must not exist yet
+    #[arg(long, value_name = "FILE|VAULT:PATH")]
     to: PathBuf,
     /// Compression of chunks: zstd, zstd:LEVEL, lz4 or none
     #[arg(long, value_name = "HOW", default_value_t = Compression::default())]
@@ -50,12 +51,12 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let evacuation = Evacuation {
         ring: &ring,
         hold: HoldId(args.id),
-        to: &args.to,
         options: Options { compression: args.compress, ..Options::default() },
         release: args.release,
         by: &args.because.attribution(),
     };
-    let done = evacuate(&evacuation, &notices(), &mut shown);
+    let target = Place::parse(&args.to)?.target()?;
+    let done = evacuate(&evacuation, target, &notices(), &mut shown);
     bar.finish_and_clear();
     let done = done?;
     let streams = &done.written.manifest.streams;

@@ -1,5 +1,6 @@
 //! The commands, one file each: arguments, what is done, what is said.
 
+mod archive;
 mod audit;
 mod check;
 mod command_line;
@@ -24,5 +25,6 @@ mod slots;
 mod sql;
 mod status;
 mod streams;
+mod vault;
 
 pub(crate) use command_line::Cli;

@@ -13,11 +13,11 @@ use holdfast_client::index_copies::IndexCopies;
 use holdfast_client::json::{self};
 use holdfast_client::session;
 use holdfast_client::sql;
-use holdfast_dataset::Dataset;
 use holdfast_export::{self as export, Counts, OutputFile};
 use holdfast_query::SourceStream;
 use holdfast_query::output::Format;
 use holdfast_reader::{OpenSlots, Selection};
+use holdfast_vault::{Place, Source};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -42,11 +42,11 @@ use std::sync::Arc;
     holdfast query lab.hf \"select src, count(*) n from eth0 group by src order by n desc limit 5\"\n  \
     holdfast query lab.hf \"select * from gaps\" --format csv -o gaps.csv\n  \
     holdfast query lab.hf \"select ordinal from eth0 where dst_port = 53\" --format pcapng -o dns.pcapng\n  \
-    holdfast query lab.hf run1.mcap run2.mcap \"select count(*) from eth0\""
+    holdfast query lab.hf run1.mcap s3:2026/ \"select count(*) from eth0\""
 )]
 pub(crate) struct Args {
-    /// Ring (path or name), dataset (.mcap file), or several: rows of one stream from all of them are one
-    /// table; behind them the query
+    /// Ring (path or name), dataset (.mcap file), folder of datasets, VAULT:PREFIX, or several: rows of one
+    /// stream from all of them are one table; behind them the query
     // One list: options may stand between the sources and the query.
     #[arg(value_names = ["SOURCE", "SQL"], required = true, num_args = 1..)]
     words: Vec<OsString>,
@@ -194,12 +194,19 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
 struct Sources {
     /// The ring, as it was named, and its path.
     ring: Option<(RingArg, PathBuf)>,
-    datasets: Vec<PathBuf>,
+    datasets: Vec<Place>,
 }
 
 fn sort(named: &[PathBuf]) -> Result<Sources> {
-    let (datasets, rings): (Vec<PathBuf>, Vec<PathBuf>) =
-        named.iter().cloned().partition(|path| holdfast_dataset::is_mcap(path));
+    let (mut rings, mut datasets) = (Vec::new(), Vec::new());
+    for name in named {
+        for source in Place::parse(name)?.sources()? {
+            match source {
+                Source::Ring(path) => rings.push(path),
+                Source::Dataset(place) => datasets.push(place),
+            }
+        }
+    }
     match &rings[..] {
         [] => Ok(Sources { ring: None, datasets }),
         [one] => {
@@ -214,12 +221,12 @@ fn sort(named: &[PathBuf]) -> Result<Sources> {
 }
 
 /// Streams of datasets as tables.
-fn streams_of(datasets: &[PathBuf]) -> Result<Vec<SourceStream>> {
+fn streams_of(datasets: &[Place]) -> Result<Vec<SourceStream>> {
     let mut all = Vec::new();
-    for path in datasets {
-        let dataset = Arc::new(Dataset::open_file(path)?);
+    for place in datasets {
+        let dataset = Arc::new(place.dataset()?);
         let streams = holdfast_dataset::streams(&dataset);
-        all.extend(streams.map_err(|error| holdfast_dataset::failure(&error, path))?);
+        all.extend(streams.map_err(|error| place.failure(&error))?);
     }
     Ok(all)
 }

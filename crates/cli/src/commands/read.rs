@@ -13,10 +13,10 @@ use holdfast_client::json::RangeExport;
 use holdfast_client::session::{self, ring_failure};
 use holdfast_client::times;
 use holdfast_client::words;
-use holdfast_dataset::Dataset;
 use holdfast_export::{Counts, ElementFilter, Export, Filter, Format, Output, Sink, Written};
 use holdfast_reader::{Plan, RingReader, Selection};
 use holdfast_ring::StreamStatus;
+use holdfast_vault::Place;
 use std::path::{Path, PathBuf};
 
 /// Export a range as payloads, pcapng, MCAP or JSON lines, to a file or a pipe
@@ -99,8 +99,8 @@ impl From<FormatArg> for Format {
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     session::give_way();
     session::prefer_oom_kill();
-    if let Some(path) = args.ring.dataset() {
-        return of_dataset(path, args, out);
+    if let Some(place) = args.ring.dataset()? {
+        return of_dataset(&place, args, out);
     }
     let (path, mut reader) = args.ring.open()?;
     let all = reader.streams().map_err(|error| ring_failure(&error))?;
@@ -199,9 +199,10 @@ fn chosen(all: &[StreamStatus], args: &Args, path: &Path) -> Result<Chosen> {
 }
 
 /// Exports a range of a dataset.
-fn of_dataset(path: &Path, args: &Args, out: &mut Out) -> Result<()> {
-    let dataset = Dataset::open_file(path)?;
-    let Chosen { streams, selection, format } = chosen(&dataset.streams(), args, path)?;
+fn of_dataset(place: &Place, args: &Args, out: &mut Out) -> Result<()> {
+    let dataset = place.dataset()?;
+    let name = place.to_string();
+    let Chosen { streams, selection, format } = chosen(&dataset.streams(), args, Path::new(&name))?;
     let wanted = match &args.filter {
         Some(expression) => ElementFilter::Passing(Filter::new(expression, &streams)?),
         None => ElementFilter::All,
@@ -214,10 +215,10 @@ fn of_dataset(path: &Path, args: &Args, out: &mut Out) -> Result<()> {
     let export = Export::new(format, &streams, output)?;
     let mut sink = Sink::new(export, passed, wanted, Box::new(|_| ()))?;
     let read = dataset.read(&selection, &mut |item| sink.take(&item));
-    sink.end_read(read.map(|_| 0).map_err(|error| holdfast_dataset::failure(&error, path)))?;
+    sink.end_read(read.map(|_| 0).map_err(|error| place.failure(&error)))?;
     let (export, taken) = sink.finish();
     if taken.elements + taken.gaps + taken.notes == 0 {
-        return Err(Failure::nothing("nothing in that range is in the dataset").at_path(path));
+        return Err(Failure::nothing("nothing in that range is in the dataset").at(name));
     }
     let written = export.finish()?.finish()?;
     let plan = Plan::of_nothing(selection);

@@ -41,4 +41,5 @@ mod together;
 mod trigger;
 mod tshark;
 mod unseen;
+mod vaults;
 mod words;

@@ -1,4 +1,4 @@
-//! Datasets: evacuations and verifications.
+//! Datasets and vaults: evacuations, archives, verifications, scrubs.
 
 use serde::Serialize;
 use std::path::Path;
@@ -46,4 +46,85 @@ pub struct VerifiedDataset<'a> {
 pub struct DamagedPart<'a> {
     pub place: &'a str,
     pub cause: &'a str,
+}
+
+/// Dataset that `archive` published.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct ArchivedDataset<'a> {
+    pub output: &'a str,
+    pub dataset: &'a str,
+    pub stream: &'a str,
+    pub bytes: u64,
+    pub elements: u64,
+    pub payload_bytes: u64,
+    pub first_ordinal: u64,
+    pub next_ordinal: u64,
+    pub expired_ordinals: u64,
+    pub partial: u64,
+    pub damaged: u64,
+}
+
+/// Vault of the configuration file.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct VaultLine<'a> {
+    pub name: &'a str,
+    pub url: &'a str,
+    pub endpoint: Option<&'a str>,
+}
+
+/// Object of a vault.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct VaultObjectLine<'a> {
+    pub path: &'a str,
+    pub bytes: u64,
+    pub modified: String,
+}
+
+/// Vaults that were synchronised.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct SyncedVaults<'a> {
+    pub from: &'a str,
+    pub to: &'a str,
+    pub copied: u64,
+    pub copied_bytes: u64,
+    pub present: u64,
+    pub different: &'a [String],
+}
+
+/// Vault that was scrubbed.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct ScrubbedVault<'a> {
+    pub vault: &'a str,
+    pub datasets: u64,
+    pub bytes: u64,
+    pub others: u64,
+    pub damaged: Vec<DamagedDataset<'a>>,
+}
+
+/// Dataset that did not pass a scrub.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct DamagedDataset<'a> {
+    pub path: &'a str,
+    pub parts: Vec<DamagedPart<'a>>,
+    pub repaired_from: Option<&'a str>,
+}
+
+/// Vault that was tried.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct CheckedVault<'a> {
+    pub vault: &'a str,
+}
+
+/// Object that was removed from a vault.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct RemovedObject<'a> {
+    pub removed: &'a str,
 }

@@ -25,7 +25,10 @@ pub use audit::{AppendedActs, DroppedActs};
 pub use check::{CheckedRing, DamagedPlace, RebuiltRing};
 pub use condition_hold::{DistilledSlots, HoldProgress, UnseenElements};
 pub use counters::Counters;
-pub use datasets::{DamagedPart, DatasetInfo, EvacuatedHold, VerifiedDataset};
+pub use datasets::{
+    ArchivedDataset, CheckedVault, DamagedDataset, DamagedPart, DatasetInfo, EvacuatedHold, RemovedObject,
+    ScrubbedVault, SyncedVaults, VaultLine, VaultObjectLine, VerifiedDataset,
+};
 pub use exports::{HitsExport, RangeExport};
 pub use failure::ErrorMessage;
 pub use figures::FiguresJson;

@@ -1,0 +1,325 @@
+//! Vaults: holds are evacuated to S3, HDFS and folders, streams archived, datasets scrubbed, repaired and queried where they lie.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+#[path = "../../../vault/tests/it/servers.rs"]
+mod servers;
+
+use crate::common;
+
+use common::recording::Recording;
+use common::{documented, ends, folder, holdfast, record, run};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use servers::{KEYS, Server, server};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Writes the user's configuration file.
+fn configure(dir: &Path, vaults: &[(&str, String)]) {
+    let mut text = String::new();
+    for (name, settings) in vaults {
+        writeln!(text, "[vaults.{name}]\n{settings}").unwrap();
+    }
+    fs::create_dir_all(dir.join(".config/holdfast")).unwrap();
+    fs::write(dir.join(".config/holdfast/config.toml"), text).unwrap();
+}
+
+/// Settings of a vault in the S3 server of a test, with its keys in a file.
+fn in_s3(dir: &Path, server: &Server, url: &str) -> String {
+    fs::create_dir(dir.join("s3/data/lab")).unwrap();
+    let keys = dir.join("keys");
+    fs::write(&keys, format!("aws_access_key_id = {}\naws_secret_access_key = {}\n", KEYS[0], KEYS[1]))
+        .unwrap();
+    fs::set_permissions(&keys, fs::Permissions::from_mode(0o600)).unwrap();
+    let (port, keys) = (server.port, keys.display());
+    format!("url = \"{url}\"\nendpoint = \"http://127.0.0.1:{port}\"\ncredentials = \"{keys}\"")
+}
+
+/// Records 20 000 JSON lines, and holds 7 000 of them.
+fn held(dir: &Path) {
+    let mut lines = String::new();
+    for at in 0..20_000 {
+        let level = ["info", "warn", "error"][at % 3];
+        writeln!(
+            lines,
+            "{{\"n\": {at}, \"level\": \"{level}\", \"text\": \"request {} of web-{}\"}}",
+            at / 7,
+            at % 20
+        )
+        .unwrap();
+    }
+    fs::write(dir.join("in.jsonl"), lines).unwrap();
+    let line = "r.hf --size 16MiB --slot 64KiB --source file:in.jsonl --name log --frame lines --attr n:int=json:n \
+                --attr level:text=json:level";
+    let said = record(dir, line, Stdio::null());
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    ends(dir, "hold r.hf --stream log --ordinals 5000..12000 --reason outage_4711", 0);
+}
+
+/// Evacuates the hold to a vault, and compares what is read and queried there with the ring.
+fn evacuated(dir: &Path, vault: &str) {
+    let question = "select_level,_count(*)_c,_sum(n)_s_from_log_group_by_level_order_by_level";
+    let all = ends(dir, &format!("query r.hf {question}"), 0).out;
+    ends(dir, "read r.hf --ordinals 5000..12000 --format raw -o ring.raw", 0);
+    let said = ends(dir, &format!("evacuate r.hf 1 --to {vault}:runs/run1.mcap --release --json"), 0).json();
+    assert_eq!(
+        (&said["elements"], &said["output"]),
+        (&json!(7000), &json!(format!("{vault}:runs/run1.mcap")))
+    );
+    assert!(said["released_slots"].as_u64().unwrap() > 0, "{said}");
+    let counted = ends(dir, &format!("query {vault}: select_count(*)_c,_min(ordinal)_a_from_log --json"), 0);
+    assert_eq!(counted.json(), json!({"c": 7000, "a": 5000}));
+    // One query spans ring and vault, and every element counts once.
+    assert_eq!(ends(dir, &format!("query r.hf {vault}:runs/*.mcap {question}"), 0).out, all);
+    ends(dir, &format!("read {vault}:runs/run1.mcap --format raw -o vault.raw"), 0);
+    assert!(fs::read(dir.join("ring.raw")).unwrap() == fs::read(dir.join("vault.raw")).unwrap());
+    let info = ends(dir, &format!("dataset info {vault}:runs/run1.mcap --json"), 0).json();
+    assert_eq!(info["dataset"], said["dataset"]);
+    ends(dir, &format!("dataset verify {vault}:runs/run1.mcap"), 0);
+    let listed = ends(dir, &format!("vault ls {vault}:runs --json"), 0).json();
+    documented("vault", [&listed]);
+    assert_eq!((&listed["path"], &listed["bytes"]), (&json!("runs/run1.mcap"), &said["bytes"]));
+    let taken = ends(dir, &format!("evacuate r.hf 1 --to {vault}:runs/run1.mcap"), 1).err;
+    assert!(taken.contains("there is an object of that name"), "{taken}");
+}
+
+#[test]
+fn a_hold_is_evacuated_to_s3_and_queried_there() {
+    let folder = folder();
+    let dir = folder.path();
+    let Some(server) = server("s3", "bin/versitygw", &dir.join("s3")) else { return };
+    configure(dir, &[("s3", in_s3(dir, &server, "s3://lab/holdfast"))]);
+    documented(
+        "vault",
+        [&ends(dir, "vault list --json", 0).json(), &ends(dir, "vault check s3 --json", 0).json()],
+    );
+    held(dir);
+    evacuated(dir, "s3");
+    // The server keeps objects as files.
+    let Some(python) = std::env::var_os("HOLDFAST_PYTHON").filter(|python| Path::new(python).is_file())
+    else {
+        eprintln!("HOLDFAST_PYTHON is unset: the package mcap does not look at the dataset");
+        return;
+    };
+    let script = "
+import json
+from mcap.reader import make_reader
+with open('s3/data/lab/holdfast/runs/run1.mcap', 'rb') as file:
+    messages = make_reader(file, validate_crcs=True).iter_messages(topics=['log'])
+    assert [json.loads(m.data)['n'] for s, c, m in messages] == list(range(5000, 12000))
+";
+    let said = Command::new(python).current_dir(dir).args(["-c", script]).output().unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+}
+
+#[test]
+fn a_hold_is_evacuated_to_hdfs_and_queried_there() {
+    let folder = folder();
+    let dir = folder.path();
+    let Some(server) = server("hdfs", "hdfs/hadoop-client-api-3.4.2.jar", &dir.join("hdfs")) else { return };
+    configure(dir, &[("hdfs", format!("url = \"hdfs://127.0.0.1:{}/holdfast\"", server.port))]);
+    held(dir);
+    evacuated(dir, "hdfs");
+}
+
+#[test]
+fn one_frame_of_a_dataset_in_s3_takes_three_requests() {
+    let folder = folder();
+    let dir = folder.path();
+    let Some(server) = server("s3", "bin/versitygw", &dir.join("s3")) else { return };
+    configure(dir, &[("s3", in_s3(dir, &server, "s3://lab"))]);
+    // Frames that do not compress.
+    const FRAME: usize = 1 << 20;
+    let mut state = 7_u64;
+    let mut frames = vec![0; 64 * FRAME];
+    for byte in &mut frames {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *byte = (state >> 56) as u8;
+    }
+    fs::write(dir.join("frames"), &frames).unwrap();
+    let line =
+        format!("r.hf --size 128MiB --slot 4MiB --source file:frames --name camera --frame fixed:{FRAME}");
+    let said = record(dir, &line, Stdio::null());
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    ends(dir, "hold r.hf --stream camera --ordinals 0..64 --reason run", 0);
+    ends(dir, "evacuate r.hf 1 --to s3:camera.mcap", 0);
+    let requests = || fs::read_to_string(dir.join("s3/requests")).unwrap_or_default();
+    let before = requests().lines().count();
+    ends(dir, "read s3:camera.mcap --ordinals 40..41 --format raw -o frame", 0);
+    assert!(fs::read(dir.join("frame")).unwrap() == frames[40 * FRAME..41 * FRAME]);
+    let log = requests();
+    let made: Vec<&str> = log.lines().skip(before).collect();
+    assert!((1..=3).contains(&made.len()), "{made:#?}");
+}
+
+/// Ordinals of all datasets of an archive, with their number.
+fn archived(dir: &Path, place: &str) -> BTreeMap<u64, usize> {
+    let mut seen = BTreeMap::new();
+    for entry in ends(dir, &format!("vault ls {place} --json"), 0).lines() {
+        let path = entry["path"].as_str().unwrap();
+        let (vault, _) = place.split_once(':').unwrap();
+        let line = format!("query {vault}:{path} select_ordinal_from_log --json");
+        for row in ends(dir, &line, 0).lines() {
+            *seen.entry(row["ordinal"].as_u64().unwrap()).or_default() += 1;
+        }
+    }
+    seen
+}
+
+#[test]
+fn an_archive_that_is_killed_goes_on_without_gap_or_overlap() {
+    let folder = folder();
+    let dir = folder.path();
+    fs::create_dir(dir.join("archive")).unwrap();
+    configure(dir, &[("archive", format!("url = \"{}\"", dir.join("archive").display()))]);
+    let mut recording = Recording::start(dir, "--size 64MiB --slot 64KiB");
+    let line = ["archive", "r.hf", "--stream", "log", "--to", "archive:lab", "--roll", "100KiB", "--json"];
+    let mut sent = 0;
+    for round in 0..4 {
+        let mut child = holdfast(dir)
+            .args(line)
+            .args(["--compress", "none"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        recording.lines(3000);
+        sent += 3000;
+        let mut told = BufReader::new(child.stdout.take().unwrap());
+        // Killed behind one dataset or more, in the middle of the next.
+        for _ in 0..=round % 2 {
+            let mut text = String::new();
+            told.read_line(&mut text).unwrap();
+            documented("archive", [&serde_json::from_str(&text).unwrap()]);
+        }
+        kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+        child.wait().unwrap();
+    }
+    recording.await_lines(dir, sent);
+    assert_eq!(recording.end().0, Some(0));
+    let said = ends(dir, "archive r.hf --to archive:lab --once", 0);
+    assert!(said.out.contains("verified"), "{}", said.out);
+    assert_eq!(ends(dir, "archive r.hf --to archive:lab --once", 0).out, "", "nothing is left");
+    let seen = archived(dir, "archive:lab");
+    assert_eq!(seen.len() as u64, sent);
+    assert!(seen.values().all(|times| *times == 1) && *seen.last_key_value().unwrap().0 == sent - 1);
+    let rest = fs::read_dir(dir.join("archive/.holdfast/uploads")).unwrap().count();
+    assert_eq!(rest, 0, "uploads of killed processes are removed");
+    fs::write(dir.join("in.txt"), "a line\n").unwrap();
+    // Another ring does not go on where this one was.
+    let said = record(dir, "o.hf --size 16MiB --source file:in.txt --name log --frame lines", Stdio::null());
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let said = ends(dir, "archive o.hf --to archive:lab --once", 1).err;
+    assert!(said.contains("there are datasets of another ring") && said.contains("--to"), "{said}");
+}
+
+#[test]
+fn an_archive_takes_what_meets_a_condition_and_tells_what_expired() {
+    let folder = folder();
+    let dir = folder.path();
+    held(dir);
+    fs::create_dir(dir.join("a")).unwrap();
+    configure(dir, &[("a", format!("url = \"{}\"", dir.join("a").display()))]);
+    ends(dir, "archive r.hf --to a:errors --where level_=_'error' --once", 0);
+    let counted =
+        ends(dir, "query a:errors select_count(*)_c,_min(level)_l,_max(level)_m_from_log --json", 0).json();
+    let wanted = ends(
+        dir,
+        "query r.hf select_count(*)_c,_min(level)_l,_max(level)_m_from_log_where_level_=_'error' --json",
+        0,
+    );
+    assert_eq!(counted, wanted.json());
+    assert_eq!(ends(dir, "archive r.hf --to a:errors --where level_=_'error' --once", 0).out, "");
+    // A ring that has wrapped round.
+    let mut lines = String::new();
+    for at in 0..60_000 {
+        writeln!(lines, "{at} {}", "x".repeat(500)).unwrap();
+    }
+    fs::write(dir.join("many"), lines).unwrap();
+    let said = record(
+        dir,
+        "w.hf --size 16MiB --slot 64KiB --source file:many --name log --frame lines",
+        Stdio::null(),
+    );
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let said = ends(dir, "archive w.hf --to a:wrapped --once --json", 1);
+    // The failure is the second object.
+    let told = &said.lines()[0];
+    let expired = told["expired_ordinals"].as_u64().unwrap();
+    assert!(expired > 0 && said.err.contains("expired before they were read"), "{told} {}", said.err);
+    assert_eq!(told["elements"].as_u64().unwrap() + expired, 60_000, "{told}");
+}
+
+#[test]
+fn a_flipped_byte_in_a_vault_is_named_and_repaired() {
+    let folder = folder();
+    let dir = folder.path();
+    for name in ["a", "b"] {
+        fs::create_dir(dir.join(name)).unwrap();
+    }
+    let url = |name: &str| format!("url = \"{}\"", dir.join(name).display());
+    configure(dir, &[("a", url("a")), ("b", url("b"))]);
+    held(dir);
+    ends(dir, "evacuate r.hf 1 --to a:run1.mcap --compress none", 0);
+    documented("vault", [&ends(dir, "vault sync a b --json", 0).json()]);
+    let mut bytes = fs::read(dir.join("a/run1.mcap")).unwrap();
+    let good = bytes.clone();
+    let at = bytes.windows(9).position(|bytes| bytes == b"\"n\": 6000").unwrap();
+    bytes[at + 5] ^= 1;
+    fs::write(dir.join("a/run1.mcap"), &bytes).unwrap();
+    for (line, code) in [
+        ("dataset verify a:run1.mcap", 1),
+        ("vault scrub a", 1),
+        ("read a:run1.mcap --format raw -o bad.raw", 1),
+    ] {
+        let said = ends(dir, line, code);
+        let told = said.out + &said.err;
+        assert!(told.contains("a:run1.mcap") && told.contains("chunk 0 is damaged"), "{line}: {told}");
+    }
+    let said = ends(dir, "vault scrub a --repair-from b --json", 0).json();
+    documented("vault", [&said]);
+    assert_eq!(said["damaged"][0]["repaired_from"], "run1.mcap");
+    assert!(fs::read(dir.join("a/run1.mcap")).unwrap() == good);
+    let said = ends(dir, "vault scrub a --rate 1GiB", 0).out;
+    assert!(said.contains("1 dataset") && said.contains("0 damaged"), "{said}");
+    let removed = ends(dir, "vault rm a:run1.mcap --json", 0).json();
+    documented("vault", [&removed]);
+    assert_eq!(ends(dir, "vault ls a", 3).out, "");
+}
+
+#[test]
+fn wrong_vaults_are_refused_with_what_to_do() {
+    let folder = folder();
+    let dir = folder.path();
+    configure(
+        dir,
+        &[
+            ("gone", format!("url = \"{}\"", dir.join("gone").display())),
+            ("odd", "url = \"ftp://x\"".to_owned()),
+            (
+                "far",
+                "url = \"s3://lab\"\nendpoint = \"http://127.0.0.1:1\"\ncredentials = \"/nowhere\""
+                    .to_owned(),
+            ),
+        ],
+    );
+    held(dir);
+    for (line, code, wanted) in [
+        ("evacuate r.hf 1 --to nowhere:x.mcap", 2, "[vaults.nowhere]"),
+        ("evacuate r.hf 1 --to gone:x.mcap", 1, "does not exist"),
+        ("vault check odd", 2, "s3://BUCKET/PREFIX"),
+        ("vault check far", 1, "/nowhere"),
+        ("query gone: select_1", 1, "cannot list the vault"),
+        ("archive r.hf --to gone:../x --once", 2, "names"),
+        ("archive r.hf --to gone:x --roll 0 --once", 2, "--roll"),
+    ] {
+        let said = ends(dir, line, code).err;
+        assert!(said.contains(wanted), "{line}: {said}");
+    }
+    assert_eq!(run(dir, "holds r.hf --json").lines().len(), 1, "the hold is still there");
+}

@@ -1,0 +1,137 @@
+//! Stores below vaults: a folder of this machine, or an object store.
+
+use crate::folder::{Folder, FolderUpload};
+use crate::objects::{ObjectUpload, Objects};
+use crate::runtime::wait;
+use bytes::Bytes;
+use std::io;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Folder of a vault that has its unfinished uploads; nothing in it is listed.
+pub(crate) const HIDDEN: &str = ".holdfast";
+
+/// Object of a vault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Path inside the vault.
+    pub path: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Time of the last change.
+    pub modified: SystemTime,
+}
+
+/// Store below a vault.
+#[derive(Clone, Debug)]
+pub(crate) enum Store {
+    Folder(Arc<Folder>),
+    Objects(Arc<Objects>),
+}
+
+/// Upload that is being written.
+pub(crate) enum Writing {
+    Folder(FolderUpload),
+    Objects(ObjectUpload),
+}
+
+impl Store {
+    /// The last `most` bytes of an object, and its size.
+    pub(crate) fn tail(&self, path: &str, most: u64) -> io::Result<(Bytes, u64)> {
+        match self {
+            Self::Folder(folder) => folder.tail(path, most),
+            Self::Objects(objects) => {
+                let (objects, path) = (Arc::clone(objects), path.to_owned());
+                wait(async move { objects.tail(&path, most).await })
+            }
+        }
+    }
+
+    /// Bytes of an object from `offset` on.
+    pub(crate) fn read(&self, path: &str, offset: u64, length: usize) -> io::Result<Bytes> {
+        match self {
+            Self::Folder(folder) => folder.read(path, offset, length),
+            Self::Objects(objects) => {
+                let (objects, path) = (Arc::clone(objects), path.to_owned());
+                wait(async move { objects.read(&path, offset, length).await })
+            }
+        }
+    }
+
+    /// Objects whose path is `prefix` or lies below it, in the order of their paths. Unfinished uploads are left out.
+    pub(crate) fn list(&self, prefix: &str) -> io::Result<Vec<Entry>> {
+        let mut entries = match self {
+            Self::Folder(folder) => folder.list(prefix)?,
+            Self::Objects(objects) => {
+                let (objects, prefix) = (Arc::clone(objects), prefix.to_owned());
+                wait(async move { objects.list(&prefix).await })?
+            }
+        };
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(entries)
+    }
+
+    /// Removes an object; one that is not there is an error.
+    pub(crate) fn remove(&self, path: &str) -> io::Result<()> {
+        match self {
+            Self::Folder(folder) => folder.remove(path),
+            Self::Objects(objects) => {
+                let (objects, path) = (Arc::clone(objects), path.to_owned());
+                wait(async move { objects.remove(&path).await })
+            }
+        }
+    }
+
+    /// Begins an upload. Without `replace` the name must be free.
+    pub(crate) fn upload(&self, path: &str, replace: bool) -> io::Result<Writing> {
+        match self {
+            Self::Folder(folder) => folder.upload(path, replace).map(Writing::Folder),
+            Self::Objects(objects) => objects.upload(path, replace).map(Writing::Objects),
+        }
+    }
+
+    /// Removes uploads of processes that have ended, and returns their number.
+    pub(crate) fn remove_abandoned(&self) -> io::Result<usize> {
+        match self {
+            Self::Folder(folder) => folder.remove_abandoned(),
+            Self::Objects(objects) => {
+                let objects = Arc::clone(objects);
+                wait(async move { objects.remove_abandoned().await })
+            }
+        }
+    }
+}
+
+impl Writing {
+    /// Appends bytes.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Folder(upload) => upload.write(bytes),
+            Self::Objects(upload) => upload.write(bytes),
+        }
+    }
+
+    /// Makes all bytes durable, and returns the path inside the store where they can be read back.
+    pub(crate) fn complete(&mut self) -> io::Result<String> {
+        match self {
+            Self::Folder(upload) => upload.complete(),
+            Self::Objects(upload) => upload.complete(),
+        }
+    }
+
+    /// Makes the object visible under its name.
+    pub(crate) fn publish(&mut self) -> io::Result<()> {
+        match self {
+            Self::Folder(upload) => upload.publish(),
+            Self::Objects(upload) => upload.publish(),
+        }
+    }
+
+    /// Gives the upload up, and removes what it has written.
+    pub(crate) fn abort(&mut self) {
+        match self {
+            Self::Folder(upload) => upload.abort(),
+            Self::Objects(upload) => upload.abort(),
+        }
+    }
+}
