@@ -13,6 +13,14 @@ pub(crate) fn bar(bytes: u64, shown: bool) -> ProgressBar {
     bar
 }
 
+/// A count for work of which the end is not known.
+pub(crate) fn count() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{spinner} {msg} {binary_bytes} {binary_bytes_per_sec}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
 /// Parts of a bar that shows a share of something.
 const PARTS: u64 = 1000;
 

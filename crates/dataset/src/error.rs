@@ -41,6 +41,17 @@ pub enum DatasetError {
         /// Cause of the failure.
         cause: String,
     },
+    /// The file has no directory of a packed folder.
+    #[error("this MCAP file is no packed folder: `holdfast dataset pack` writes one")]
+    NotPacked,
+    /// An entry of a packed folder that has no contents.
+    #[error("`{path}` is {what}, not a file")]
+    NoFile {
+        /// Path of the entry.
+        path: String,
+        /// Kind of the entry.
+        what: String,
+    },
     /// A limit of the format.
     #[error("{0}")]
     Limit(String),

@@ -172,9 +172,12 @@ fn provenance(reader: &RingReader, hold: &HoldStatus, by: &Attribution) -> Prove
 /// Origin of data that is read from a ring now, by nobody in particular.
 pub fn origin(reader: &RingReader) -> Provenance {
     let superblock = reader.superblock();
+    Provenance { ring: superblock.ring.to_string(), ring_name: superblock.name.clone(), ..written_here() }
+}
+
+/// Machine, program and time of a dataset that is written now.
+pub(crate) fn written_here() -> Provenance {
     Provenance {
-        ring: superblock.ring.to_string(),
-        ring_name: superblock.name.clone(),
         host: std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned(),
         program: concat!("holdfast ", env!("CARGO_PKG_VERSION")).to_owned(),
         written_ns: SystemClock::new().now().0,

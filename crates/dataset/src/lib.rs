@@ -13,6 +13,7 @@ mod events;
 mod index;
 mod manifest;
 mod mcap_writer;
+mod pack;
 mod reader;
 mod records;
 mod storage;
@@ -25,8 +26,9 @@ pub use compression::Compression;
 pub use error::DatasetError;
 pub use evacuate::{Evacuated, Evacuation, evacuate, failure, finished, origin};
 pub use manifest::{
-    ArchivedSpan, ChunkEntry, IndexPart, Manifest, PreambleEntry, Provenance, StreamEntry, VERSION,
+    ArchivedSpan, ChunkEntry, IndexPart, Manifest, PreambleEntry, Provenance, StreamEntry, TreeEntry, TreePart, VERSION,
 };
+pub use pack::{LeftOut, PackProgress, Packed, PackedTree, Packing, Unpacked, pack, unpack};
 pub use reader::{Dataset, ReadCounts};
 pub use storage::{LocalFile, RangeRead, is_mcap};
 pub use table::streams;

@@ -26,6 +26,45 @@ pub struct Manifest {
     pub streams: Vec<StreamEntry>,
     /// Chunks in the order of the file.
     pub chunks: Vec<ChunkEntry>,
+    /// Directory of a packed folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeEntry>,
+}
+
+/// Directory of a packed folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeEntry {
+    /// Number of entries, the folder itself included.
+    pub entries: u64,
+    /// Number of regular files, each with one name.
+    pub files: u64,
+    /// Further names of these files.
+    pub hard_links: u64,
+    /// Number of directories, the folder itself included.
+    pub directories: u64,
+    /// Number of symbolic links.
+    pub symlinks: u64,
+    /// Number of file series, each a channel.
+    pub series: u64,
+    /// Bytes of the contents of all files and hard links.
+    pub bytes: u64,
+    /// Parts of the directory, in the order of paths.
+    pub parts: Vec<TreePart>,
+}
+
+/// Part of the directory of a packed folder: a Parquet file as an attachment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreePart {
+    /// Offset of its bytes in the file.
+    pub offset: u64,
+    /// Number of its bytes.
+    pub length: u64,
+    /// Number of its rows.
+    pub rows: u64,
+    /// Path of its first entry, in base64.
+    pub first: String,
+    /// BLAKE3 of its bytes.
+    pub blake3: String,
 }
 
 /// Origin of a dataset's data.
@@ -38,6 +77,9 @@ pub struct Provenance {
     /// Name of the ring.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ring_name: String,
+    /// Folder that was packed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub folder: String,
     /// Hold that was evacuated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<u64>,

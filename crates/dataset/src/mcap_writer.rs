@@ -41,6 +41,8 @@ pub(crate) struct McapWriter<W> {
     chunks: Vec<ChunkIndex>,
     hashes: Vec<blake3::Hash>,
     attachments: Vec<AttachmentIndex>,
+    /// Records of the application at the end of the summary: opcode and content.
+    own: Vec<(u8, Vec<u8>)>,
 }
 
 impl<W: Write> McapWriter<W> {
@@ -64,6 +66,7 @@ impl<W: Write> McapWriter<W> {
             chunks: Vec::new(),
             hashes: Vec::new(),
             attachments: Vec::new(),
+            own: Vec::new(),
         };
         let library = concat!("holdfast ", env!("CARGO_PKG_VERSION")).to_owned();
         let mut bytes = MAGIC.to_vec();
@@ -178,12 +181,29 @@ impl<W: Write> McapWriter<W> {
         Ok(())
     }
 
-    /// Writes all chunks, the open one included; their entries.
-    pub(crate) fn flush(&mut self) -> Result<Vec<ChunkEntry>, DatasetError> {
+    /// Writes all chunks, the open one included.
+    pub(crate) fn drain(&mut self) -> Result<(), DatasetError> {
         self.seal()?;
         while let Some(chunk) = self.packers.next()? {
             self.place(chunk)?;
         }
+        Ok(())
+    }
+
+    /// Offset and length of a chunk record that is written.
+    pub(crate) fn chunk_place(&self, number: u32) -> Option<(u64, u64)> {
+        let index = self.chunks.get(number as usize)?;
+        Some((index.chunk_start_offset, index.chunk_length))
+    }
+
+    /// Adds a record of an opcode from 0x80 on, which other programs skip, at the end of the summary.
+    pub(crate) fn summary_record(&mut self, opcode: u8, content: Vec<u8>) {
+        self.own.push((opcode, content));
+    }
+
+    /// Writes all chunks, the open one included; their entries.
+    pub(crate) fn flush(&mut self) -> Result<Vec<ChunkEntry>, DatasetError> {
+        self.drain()?;
         let entries = self.chunks.iter().zip(&self.hashes).map(|(index, hash)| ChunkEntry {
             offset: index.chunk_start_offset,
             length: index.chunk_length,
@@ -273,6 +293,13 @@ impl<W: Write> McapWriter<W> {
         group(&mut summary, op::ATTACHMENT_INDEX, &mut |out| {
             self.attachments.iter().for_each(|index| put(out, op::ATTACHMENT_INDEX, index));
         });
+        for (opcode, content) in &self.own {
+            group(&mut summary, *opcode, &mut |out| {
+                let head = begin(out, *opcode);
+                out.extend_from_slice(content);
+                end(out, head);
+            });
+        }
         let offsets_start = start + summary.len() as u64;
         for offset in &groups {
             put(&mut summary, op::SUMMARY_OFFSET, offset);

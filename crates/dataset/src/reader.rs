@@ -30,7 +30,7 @@ const TAIL: u64 = 64 << 10;
 const MOST_SUMMARY: u64 = 1 << 30;
 
 /// Bytes of the footer record and the magic behind it.
-const FOOTER: usize = HEAD + 20 + MAGIC.len();
+pub(crate) const FOOTER: usize = HEAD + 20 + MAGIC.len();
 
 /// Summary of an MCAP file, as far as datasets need it.
 #[derive(Debug, Default)]
@@ -133,6 +133,11 @@ impl Dataset {
             schema: 0,
         };
         self.manifest.streams.iter().map(status).collect()
+    }
+
+    /// Storage of the file.
+    pub(crate) fn file(&self) -> &Arc<dyn RangeRead> {
+        &self.file
     }
 
     /// Name of the file.
@@ -415,7 +420,7 @@ pub(crate) fn data_of<'r>(
 }
 
 /// The decompressed records of a chunk record.
-fn records(bytes: &[u8]) -> Result<Vec<u8>, String> {
+pub(crate) fn records(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let (opcode, content) = record(bytes).ok_or("its record is cut off")?;
     if opcode != op::CHUNK || bytes.len() < CHUNK_HEAD {
         return Err("it is no chunk record".to_owned());
@@ -430,22 +435,28 @@ fn records(bytes: &[u8]) -> Result<Vec<u8>, String> {
     Ok(records)
 }
 
+/// Footer of a file, from its last bytes.
+pub(crate) fn footer(tail: &[u8]) -> Result<Footer, DatasetError> {
+    let not = |cause: &str| DatasetError::NotMcap(cause.to_owned());
+    let Some(footer) = tail.len().checked_sub(FOOTER) else { return Err(not("it is too short")) };
+    if tail[tail.len() - MAGIC.len()..] != MAGIC {
+        return Err(not("it does not end with the MCAP magic: it was cut off, or is no MCAP file"));
+    }
+    let Some((op::FOOTER, content)) = record(&tail[footer..]) else { return Err(not("it has no footer")) };
+    match parse_record(op::FOOTER, content) {
+        Ok(Record::Footer(footer)) => Ok(footer),
+        _ => Err(not("its footer makes no sense")),
+    }
+}
+
 /// Summary of a file, read from its end.
 fn summary(file: &dyn RangeRead) -> Result<Summary, DatasetError> {
     let not = |cause: &str| DatasetError::NotMcap(cause.to_owned());
     let size = file.size();
     let start = size.saturating_sub(TAIL);
     let mut tail = file.read(start, (size - start) as usize)?;
-    let Some(footer) = tail.len().checked_sub(FOOTER) else { return Err(not("it is too short")) };
-    if tail[tail.len() - MAGIC.len()..] != MAGIC {
-        return Err(not("it does not end with the MCAP magic: it was cut off, or is no MCAP file"));
-    }
-    let Some((op::FOOTER, content)) = record(&tail[footer..]) else { return Err(not("it has no footer")) };
-    let Ok(Record::Footer(Footer { summary_start, summary_crc, .. })) = parse_record(op::FOOTER, content)
-    else {
-        return Err(not("its footer makes no sense"));
-    };
-    let end = start + footer as u64;
+    let Footer { summary_start, summary_crc, .. } = footer(&tail)?;
+    let end = size - FOOTER as u64;
     if summary_start == 0 || summary_start > end {
         return Err(not("it has no summary"));
     }

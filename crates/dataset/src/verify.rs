@@ -3,6 +3,7 @@
 
 use crate::error::DatasetError;
 use crate::manifest::StreamEntry;
+use crate::pack::verify_tree;
 use crate::reader::Dataset;
 use holdfast_base::StreamId;
 use holdfast_reader::{Item, Selection};
@@ -46,7 +47,13 @@ pub fn verify_parts(dataset: &Dataset, progress: &mut dyn FnMut(u64)) -> Result<
     };
     let manifest = dataset.manifest();
     for (number, chunk) in manifest.chunks.iter().enumerate() {
-        take(dataset.chunk(number as u32).map(drop), chunk.length)?;
+        let read = if manifest.tree.is_some() {
+            // The verification of the files decompresses it.
+            dataset.verified(&format!("chunk {number}"), chunk.offset, chunk.length, &chunk.blake3).map(drop)
+        } else {
+            dataset.chunk(number as u32).map(drop)
+        };
+        take(read, chunk.length)?;
     }
     for stream in &manifest.streams {
         for part in &stream.index {
@@ -57,6 +64,9 @@ pub fn verify_parts(dataset: &Dataset, progress: &mut dyn FnMut(u64)) -> Result<
             let read = dataset.verified(&place, preamble.offset, preamble.length, &preamble.blake3);
             take(read.map(drop), preamble.length)?;
         }
+    }
+    if let Some(tree) = &manifest.tree {
+        findings.extend(verify_tree(dataset.file(), tree)?);
     }
     Ok(findings)
 }

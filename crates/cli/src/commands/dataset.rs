@@ -1,5 +1,6 @@
-//! `holdfast dataset`: look at a dataset, and verify it.
+//! `holdfast dataset`: look at a dataset, verify it, pack and unpack folders.
 
+use crate::commands::packed_folder::{self, CatArgs, PackArgs, UnpackArgs};
 use crate::out::Out;
 use crate::progress;
 use holdfast_base::failure::{Failure, Kind, Result};
@@ -11,9 +12,12 @@ use holdfast_dataset::{Finding, verify};
 use holdfast_vault::Place;
 use std::path::{Path, PathBuf};
 
-/// Show or verify a dataset
+/// Show, verify or unpack a dataset, or pack a folder into one
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:\n  holdfast dataset info run1.mcap\n  holdfast dataset verify run1.mcap")]
+#[command(
+    after_help = "Examples:\n  holdfast dataset info run1.mcap\n  holdfast dataset verify run1.mcap\n  \
+    holdfast dataset pack /data/run1 -o run1.mcap\n  holdfast dataset unpack run1.mcap /data/again"
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
@@ -37,6 +41,9 @@ enum What {
         #[arg(value_name = "FILE|VAULT:PATH")]
         file: PathBuf,
     },
+    Pack(PackArgs),
+    Unpack(UnpackArgs),
+    Cat(CatArgs),
 }
 
 /// Runs the command `holdfast dataset`.
@@ -44,6 +51,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     match &args.what {
         What::Info { file } => info(file, out),
         What::Verify { file } => verified(file, out),
+        What::Pack(args) => packed_folder::pack(args, out),
+        What::Unpack(args) => packed_folder::unpack(args, out),
+        What::Cat(args) => packed_folder::cat(args),
     }
 }
 
@@ -62,6 +72,11 @@ fn info(path: &Path, out: &mut Out) -> Result<()> {
         let reason = holdfast_base::clean(&origin.reason);
         let (ring, owner) = (holdfast_base::clean(&origin.ring_name), holdfast_base::clean(&origin.owner));
         out.line(format_args!("hold {hold} of ring \"{ring}\", by {owner}: {reason}"))?;
+    }
+    if let Some(tree) = &manifest.tree {
+        let (folder, contents) = (holdfast_base::clean(&origin.folder), ByteSize(tree.bytes));
+        let (files, series) = (counted(tree.files, "file"), tree.series);
+        return out.line(format_args!("folder \"{folder}\": {files}, {contents}, {series} series"));
     }
     let mut table = Table::new(&[
         ("stream", Side::Left),

@@ -13,6 +13,7 @@ mod hold;
 mod holds;
 mod index;
 mod metrics;
+mod packed_folder;
 mod plan;
 mod profile;
 mod prove;

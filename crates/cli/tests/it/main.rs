@@ -29,6 +29,7 @@ mod live;
 mod mcap;
 mod meanwhile;
 mod own_tables;
+mod packed_folders;
 mod pins;
 mod plan;
 mod profile;

@@ -1,4 +1,4 @@
-//! Datasets and vaults: evacuations, archives, verifications, scrubs.
+//! Datasets and vaults: evacuations, archives, packed folders, verifications, scrubs.
 
 use serde::Serialize;
 use std::path::Path;
@@ -127,4 +127,45 @@ pub struct CheckedVault<'a> {
 #[derive(Serialize)]
 pub struct RemovedObject<'a> {
     pub removed: &'a str,
+}
+
+/// Folder that was packed to a dataset.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct PackedFolder<'a> {
+    pub path: &'a Path,
+    pub dataset: &'a str,
+    pub output: &'a Path,
+    pub bytes: u64,
+    pub chunks: u64,
+    pub files: u64,
+    pub hard_links: u64,
+    pub directories: u64,
+    pub symlinks: u64,
+    pub series: u64,
+    pub content_bytes: u64,
+    pub stored_bytes: u64,
+    pub left_out: u64,
+    pub changed: u64,
+    pub listed: Vec<ListedEntry>,
+}
+
+/// Folder that was unpacked from a dataset.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct UnpackedFolder<'a> {
+    pub path: &'a Path,
+    pub output: &'a Path,
+    pub entries: u64,
+    pub content_bytes: u64,
+    pub damaged_files: u64,
+    pub listed: Vec<ListedEntry>,
+}
+
+/// Entry of a folder that was left out, or changed, or is damaged.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct ListedEntry {
+    pub path: String,
+    pub reason: String,
 }

@@ -26,8 +26,9 @@ pub use check::{CheckedRing, DamagedPlace, RebuiltRing};
 pub use condition_hold::{DistilledSlots, HoldProgress, UnseenElements};
 pub use counters::Counters;
 pub use datasets::{
-    ArchivedDataset, CheckedVault, DamagedDataset, DamagedPart, DatasetInfo, EvacuatedHold, RemovedObject,
-    ScrubbedVault, SyncedVaults, VaultLine, VaultObjectLine, VerifiedDataset,
+    ArchivedDataset, CheckedVault, DamagedDataset, DamagedPart, DatasetInfo, EvacuatedHold, ListedEntry,
+    PackedFolder, RemovedObject, ScrubbedVault, SyncedVaults, UnpackedFolder, VaultLine, VaultObjectLine,
+    VerifiedDataset,
 };
 pub use exports::{HitsExport, RangeExport};
 pub use failure::ErrorMessage;

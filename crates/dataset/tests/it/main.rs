@@ -3,5 +3,7 @@
 
 mod common;
 mod damage;
+mod pack;
+mod pack_trees;
 mod round_trip;
 mod sql;

@@ -1,0 +1,165 @@
+//! Reader of a packed folder: finds an entry with two reads, and its contents with one a chunk.
+
+use crate::error::DatasetError;
+use crate::evacuate::failure;
+use crate::manifest::{TreeEntry, TreePart};
+use crate::pack::contents::{ContentReader, zeros};
+use crate::pack::directory::{ROOT, entries, first_path, parse_root};
+use crate::pack::entry::{Entry, Kind, path_order, shown};
+use crate::reader::{FOOTER, footer};
+use crate::records::record;
+use crate::storage::{LocalFile, RangeRead};
+use bytes::Bytes;
+use holdfast_base::failure::Failure;
+use mcap::parse_record;
+use mcap::records::{Record, op};
+use std::cmp::Ordering;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes at the end of a file that are read first: room for the root of some million entries.
+const TAIL: u64 = 256 << 10;
+
+/// Bytes of a root at most: about a million parts.
+const MOST_ROOT: u64 = 256 << 20;
+
+/// Packed folder that is open for reading.
+pub struct PackedTree {
+    file: Arc<dyn RangeRead>,
+    tree: TreeEntry,
+}
+
+impl std::fmt::Debug for PackedTree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PackedTree").field("file", &self.file.name()).finish_non_exhaustive()
+    }
+}
+
+impl PackedTree {
+    /// Opens a packed folder by the root of its directory, without its manifest and chunk index.
+    pub fn open(file: Arc<dyn RangeRead>) -> Result<Self, DatasetError> {
+        let size = file.size();
+        let start = size.saturating_sub(TAIL);
+        let tail = file.read(start, (size - start) as usize)?;
+        let offsets = footer(&tail)?.summary_offset_start;
+        let end = tail.len() - FOOTER;
+        let offsets = offsets.checked_sub(start).and_then(|at| usize::try_from(at).ok());
+        let mut rest = offsets.and_then(|at| tail.get(at..end)).ok_or(DatasetError::NotPacked)?;
+        while let Some((opcode, content)) = record(rest) {
+            rest = &rest[crate::records::HEAD + content.len()..];
+            if opcode != op::SUMMARY_OFFSET {
+                continue;
+            }
+            let parsed = parse_record(opcode, content);
+            match parsed.map_err(|error| DatasetError::damaged("the summary", &error))? {
+                Record::SummaryOffset(group) if group.group_opcode == ROOT => {
+                    let bytes = group_bytes(&*file, &tail, start, group.group_start, group.group_length)?;
+                    let (_, content) =
+                        record(&bytes).filter(|(opcode, _)| *opcode == ROOT).ok_or_else(|| {
+                            DatasetError::damaged("the root of the directory", "its record is cut off")
+                        })?;
+                    return Ok(Self { tree: parse_root(content)?, file });
+                }
+                _ => {}
+            }
+        }
+        Err(DatasetError::NotPacked)
+    }
+
+    /// Opens the packed folder in a local file.
+    pub fn open_file(path: &Path) -> holdfast_base::failure::Result<Self> {
+        let file = LocalFile::open(path);
+        let file = file.map_err(|error| Failure::io("cannot open the dataset", path, &error))?;
+        Self::open(Arc::new(file)).map_err(|error| failure(&error, path))
+    }
+
+    pub(crate) fn of(file: Arc<dyn RangeRead>, tree: TreeEntry) -> Self {
+        Self { file, tree }
+    }
+
+    /// Counts of entries, and the parts of the directory.
+    pub fn tree(&self) -> &TreeEntry {
+        &self.tree
+    }
+
+    pub(crate) fn contents(&self) -> ContentReader {
+        ContentReader::new(Arc::clone(&self.file))
+    }
+
+    /// Entries of a part of the directory, verified.
+    pub(crate) fn part(&self, part: &TreePart) -> Result<Vec<Entry>, DatasetError> {
+        let first = first_path(part)?;
+        let place = || format!("the directory from `{}` on", shown(&first));
+        let length = usize::try_from(part.length).map_err(|error| DatasetError::damaged(place(), &error))?;
+        let bytes = self.file.read(part.offset, length)?;
+        if blake3::hash(&bytes).to_hex().as_str() != part.blake3 {
+            return Err(DatasetError::damaged(place(), "its bytes do not have its BLAKE3"));
+        }
+        let entries = entries(bytes).map_err(|cause| DatasetError::damaged(place(), &cause))?;
+        if entries.first().is_none_or(|entry| entry.path != first) {
+            return Err(DatasetError::damaged(place(), "it does not begin with its first path"));
+        }
+        Ok(entries)
+    }
+
+    /// Finds an entry by its path.
+    pub(crate) fn find(&self, path: &[u8]) -> Result<Option<Entry>, DatasetError> {
+        let mut found = None;
+        for part in &self.tree.parts {
+            if path_order(&first_path(part)?, path) == Ordering::Greater {
+                break;
+            }
+            found = Some(part);
+        }
+        let Some(part) = found else { return Ok(None) };
+        let mut entries = self.part(part)?;
+        let at = entries.binary_search_by(|entry| path_order(&entry.path, path));
+        Ok(at.ok().map(|at| entries.swap_remove(at)))
+    }
+
+    /// Writes the contents of a file to an output, each piece when it is verified; the number of bytes. `None`:
+    /// no entry has this path.
+    pub fn cat(&self, path: &[u8], out: &mut dyn Write) -> Result<Option<u64>, DatasetError> {
+        let path = path.strip_prefix(b"./").unwrap_or(path);
+        let path = path.strip_suffix(b"/").unwrap_or(path);
+        let path = if path == b"." { b"" } else { path };
+        let Some(entry) = self.find(path)? else { return Ok(None) };
+        let no_file = |what: String| DatasetError::NoFile { path: shown(&entry.path), what };
+        match entry.kind {
+            Kind::Directory => return Err(no_file("a directory".to_owned())),
+            Kind::Symlink => return Err(no_file(format!("a symbolic link to `{}`", shown(&entry.target)))),
+            Kind::File | Kind::HardLink => {}
+        }
+        let mut reader = self.contents();
+        for piece in &entry.pieces {
+            if let Some(bytes) = reader.piece(&entry, piece)? {
+                out.write_all(&bytes)?;
+            } else {
+                zeros(piece.length, |bytes| out.write_all(bytes))?;
+            }
+        }
+        Ok(Some(entry.size))
+    }
+}
+
+/// Bytes of a summary group: from the tail where it has them.
+fn group_bytes(
+    file: &dyn RangeRead,
+    tail: &Bytes,
+    start: u64,
+    group_start: u64,
+    length: u64,
+) -> Result<Bytes, DatasetError> {
+    if length > MOST_ROOT {
+        return Err(DatasetError::Limit(format!(
+            "the root of the directory has more than {MOST_ROOT} bytes"
+        )));
+    }
+    let length = length as usize;
+    let from = group_start.checked_sub(start).and_then(|from| usize::try_from(from).ok());
+    match from.and_then(|from| Some((from, from.checked_add(length).filter(|end| *end <= tail.len())?))) {
+        Some((from, end)) => Ok(tail.slice(from..end)),
+        None => Ok(file.read(group_start, length)?),
+    }
+}
