@@ -28,7 +28,7 @@ pub use evacuate::{Evacuated, Evacuation, evacuate, failure, finished, origin};
 pub use manifest::{
     ArchivedSpan, ChunkEntry, IndexPart, Manifest, PreambleEntry, Provenance, StreamEntry, TreeEntry, TreePart, VERSION,
 };
-pub use pack::{LeftOut, PackProgress, Packed, PackedTree, Packing, Unpacked, pack, unpack};
+pub use pack::{LeftOut, PackProgress, Packed, PackedTree, Packing, RawFrame, Unpacked, pack, unpack};
 pub use reader::{Dataset, ReadCounts};
 pub use storage::{LocalFile, RangeRead, is_mcap};
 pub use table::streams;

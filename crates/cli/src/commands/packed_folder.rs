@@ -6,7 +6,7 @@ use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, counted};
 use holdfast_client::attribution::current_user;
 use holdfast_client::json::{ListedEntry, PackedFolder, UnpackedFolder};
-use holdfast_dataset::{Compression, LeftOut, Options, PackProgress, PackedTree, Packing, failure};
+use holdfast_dataset::{Compression, LeftOut, Options, PackProgress, PackedTree, Packing, RawFrame, failure};
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,8 +17,10 @@ use std::path::PathBuf;
 #[command(
     after_help = "The dataset keeps names, modes, modification times, hard and symbolic links, and holes of sparse files.\n\
     Files that share contents are stored once. Files of a folder whose names differ by a number, at least\n\
-    16 of them, are a series: an MCAP channel with one message a file. The dataset gets its name when it is\n\
-    complete, and is read back and compared with the contents that were read.\n\
+    16 of them, are a series: an MCAP channel with one message a file. Uncompressed images (BMP, PNM, NPY,\n\
+    raw frames with --raw) are stored filtered, without loss, where that makes them smaller.\n\
+    The dataset gets its name when it is complete, and is read back and compared with the contents that\n\
+    were read.\n\
     Exits with 1 if an entry was left out (a socket, named pipe or device, or one that cannot be read) or\n\
     changed while it was read; the dataset has all else.\n\n\
     Examples:\n  holdfast dataset pack /data/run1 -o run1.mcap\n  \
@@ -26,7 +28,7 @@ use std::path::PathBuf;
     holdfast dataset cat run1.mcap notes/setup.txt"
 )]
 pub(crate) struct PackArgs {
-    /// Folder to pack
+    /// Folder that is packed
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// File of the dataset, which must not exist yet
@@ -38,6 +40,12 @@ pub(crate) struct PackArgs {
     /// Files whose path below DIR matches GLOB are a series, few as they may be; may be repeated
     #[arg(long, value_name = "GLOB")]
     series: Vec<String>,
+    /// Files of exactly this size are raw frames: width, height, and 8 or 16 bits (little-endian), as 640x480x16
+    #[arg(long, value_name = "WxHxBITS")]
+    raw: Option<RawFrame>,
+    /// Store images as they are: MCAP tools read their messages, and the dataset is larger
+    #[arg(long)]
+    plain_images: bool,
 }
 
 /// Unpack a packed folder into a new or empty folder
@@ -51,7 +59,7 @@ pub(crate) struct UnpackArgs {
     /// Path of the dataset
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Folder to make
+    /// Folder that is made, or an empty one
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
@@ -95,6 +103,8 @@ pub(crate) fn pack(args: &PackArgs, out: &mut Out) -> Result<()> {
         to: &args.output,
         options: Options { compression: args.compress, ..Options::default() },
         series: &args.series,
+        raw: args.raw,
+        plain_images: args.plain_images,
         owner: current_user(),
     };
     let bar = progress::count();

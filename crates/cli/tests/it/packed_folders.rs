@@ -57,7 +57,7 @@ fn a_folder_of_small_files_and_frame_series_packs_and_unpacks_identically() {
     let folder = folder();
     let dir = folder.path();
     tree(&dir.join("in"), 5000);
-    let said = ends(dir, "dataset pack in -o packed.mcap --json", 0).json();
+    let said = ends(dir, "dataset pack in -o packed.mcap --plain-images --json", 0).json();
     documented("dataset", [&said]);
     assert_eq!((&said["files"], &said["series"], &said["left_out"]), (&5060.into(), &3.into(), &0.into()));
     let info = ends(dir, "dataset info packed.mcap --json", 0).json();

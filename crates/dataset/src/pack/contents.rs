@@ -2,6 +2,7 @@
 
 use crate::error::DatasetError;
 use crate::pack::entry::{Encoding, Entry, Piece, Place, shown};
+use crate::pack::image::decode;
 use crate::reader::records;
 use crate::records::{HEAD, MESSAGE_HEAD, record};
 use crate::storage::RangeRead;
@@ -38,6 +39,7 @@ impl ContentReader {
         let data = message(&records, place.message).ok_or_else(|| wrong(&"its message is missing"))?;
         let bytes = match place.encoding {
             Encoding::Plain => data,
+            Encoding::Image => Bytes::from(decode(&data).ok_or_else(|| wrong(&"its image makes no sense"))?),
         };
         if bytes.len() as u64 != piece.length || *blake3::hash(&bytes).as_bytes() != piece.blake3 {
             return Err(wrong(&"its contents do not have its BLAKE3"));

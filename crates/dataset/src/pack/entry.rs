@@ -51,6 +51,8 @@ pub(crate) struct ModifiedTime {
 pub(crate) enum Encoding {
     /// The message is the piece.
     Plain,
+    /// The message is a filtered image.
+    Image,
 }
 
 impl Encoding {
@@ -58,12 +60,21 @@ impl Encoding {
     pub(crate) fn number(self) -> u8 {
         match self {
             Self::Plain => 0,
+            Self::Image => 1,
+        }
+    }
+
+    /// Message encoding of a channel (MCAP); empty for contents as they are.
+    pub(crate) fn message_encoding(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Image => "holdfast-image",
         }
     }
 
     /// The encoding of this number.
     pub(crate) fn parse(number: u8) -> Option<Self> {
-        (number == 0).then_some(Self::Plain)
+        [Self::Plain, Self::Image].into_iter().find(|encoding| encoding.number() == number)
     }
 }
 

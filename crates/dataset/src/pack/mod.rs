@@ -7,6 +7,7 @@
 mod contents;
 mod directory;
 mod entry;
+mod image;
 mod ordered_pool;
 mod packer;
 mod series;
@@ -16,6 +17,7 @@ mod unpack;
 mod verification;
 mod walk;
 
+pub use image::RawFrame;
 pub use packer::{LeftOut, PackProgress, Packed, Packing, pack};
 pub use tree::PackedTree;
 pub use unpack::{Unpacked, unpack};

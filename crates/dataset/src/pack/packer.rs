@@ -7,9 +7,10 @@ use crate::mcap_writer::{McapWriter, Position};
 use crate::pack::contents::zeros;
 use crate::pack::directory::{DirectoryBuilder, ROOT, root_bytes};
 use crate::pack::entry::{Encoding, Entry, Kind, ModifiedTime, Piece, shown};
+use crate::pack::image::RawFrame;
 use crate::pack::ordered_pool::OrderedPool;
 use crate::pack::series::{Member, SeriesRules};
-use crate::pack::source::{Contents, PIECE, Source, has_changed, read};
+use crate::pack::source::{Contents, ImageRules, PIECE, Source, Whole, has_changed, read};
 use crate::pack::walk::{Found, Walk};
 use crate::reader::Dataset;
 use crate::storage::LocalFile;
@@ -20,7 +21,7 @@ use holdfast_export::OutputFile;
 use mcap::records::MessageHeader;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
@@ -49,7 +50,7 @@ const MOST_LISTED: usize = 1000;
 
 /// Packing of a folder.
 pub struct Packing<'a> {
-    /// Folder to pack.
+    /// Folder whose entries are packed.
     pub folder: &'a Path,
     /// File of the dataset, which must not exist.
     pub to: &'a Path,
@@ -57,18 +58,22 @@ pub struct Packing<'a> {
     pub options: Options,
     /// Patterns of paths below the folder: the files of each are a series.
     pub series: &'a [String],
-    /// User who packs.
+    /// Size of raw frames, which are stored as images are.
+    pub raw: Option<RawFrame>,
+    /// True if images are stored as they are, never filtered.
+    pub plain_images: bool,
+    /// User who packs the folder.
     pub owner: String,
 }
 
-/// Progress of packing.
+/// Progress while a folder is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PackProgress {
     /// Entries packed so far, and bytes of their contents.
     Packed {
-        /// Number of entries.
+        /// Number of entries so far.
         entries: u64,
-        /// Bytes of contents.
+        /// Bytes of their contents.
         bytes: u64,
     },
     /// Bytes of the dataset verified so far.
@@ -80,7 +85,7 @@ pub enum PackProgress {
 pub struct LeftOut {
     /// Path below the folder.
     pub path: Vec<u8>,
-    /// Reason in words.
+    /// Reason, as one clause.
     pub reason: String,
 }
 
@@ -110,7 +115,7 @@ pub struct Packed {
 
 /// Packs a folder. The file gets its name when it is complete, and is read back.
 pub fn pack(packing: &Packing<'_>, progress: &mut dyn FnMut(PackProgress)) -> Outcome<Packed> {
-    let Packing { folder, to, options, series, owner } = packing;
+    let Packing { folder, to, options, series, raw, plain_images, owner } = packing;
     let rules = SeriesRules::new(series).map_err(|(text, error)| {
         Failure::usage(format_args!("`{text}` is no pattern: {error}")).at("--series")
     })?;
@@ -130,7 +135,8 @@ pub fn pack(packing: &Packing<'_>, progress: &mut dyn FnMut(PackProgress)) -> Ou
     let walk = Walk::new(&folder, rules, (own.dev(), own.ino()));
     let out = BufWriter::with_capacity(GATHER, out);
     let mut writer = Packer::new(out, options, provenance).map_err(failed)?;
-    writer.walk(walk, &folder, options.threads, progress).map_err(failed)?;
+    let images = ImageRules { is_off: *plain_images, raw: *raw, compression: options.compression };
+    writer.walk(walk, &folder, images, options.threads, progress).map_err(failed)?;
     let packed = writer.finish().map_err(failed)?;
     file.finish()?;
     verified(to, &packed.written, progress)?;
@@ -205,6 +211,7 @@ impl<W: Write> Packer<W> {
         &mut self,
         mut walk: Walk,
         folder: &Path,
+        images: ImageRules,
         threads: NonZeroUsize,
         progress: &mut dyn FnMut(PackProgress),
     ) -> Result<(), DatasetError> {
@@ -213,7 +220,7 @@ impl<W: Write> Packer<W> {
         let mut pool = OrderedPool::start(threads, "holdfast-read", || {
             let folder = Arc::clone(&folder);
             move |batch: Vec<Result<Found, LeftOut>>| -> Vec<Result<Source, LeftOut>> {
-                batch.into_iter().map(|found| read(&folder, found?)).collect()
+                batch.into_iter().map(|found| read(&folder, found?, images)).collect()
             }
         })?;
         let (mut batch, mut bytes) = (Vec::new(), 0);
@@ -262,7 +269,7 @@ impl<W: Write> Packer<W> {
         Ok(())
     }
 
-    /// Packs an entry.
+    /// Packs an entry that was read.
     fn source(
         &mut self,
         source: Source,
@@ -302,12 +309,11 @@ impl<W: Write> Packer<W> {
                             }
                         }
                     }
-                    Contents::Whole(bytes, hash) => {
-                        (entry.size, entry.blake3) = (bytes.len() as u64, Some(hash));
-                        if !bytes.is_empty() {
-                            let place = Some(self.message(&head, 0, &bytes, hash)?);
-                            let length = bytes.len() as u64;
-                            entry.pieces.push(Piece { offset: 0, length, place, blake3: hash });
+                    Contents::Whole(Whole { size, blake3, message, encoding }) => {
+                        (entry.size, entry.blake3) = (size, Some(blake3));
+                        if size > 0 {
+                            let place = Some(self.message(&head, 0, &message, encoding, blake3)?);
+                            entry.pieces.push(Piece { offset: 0, length: size, place, blake3 });
                         }
                         is_changed
                     }
@@ -381,7 +387,7 @@ impl<W: Write> Packer<W> {
                 let bytes = &buffer[..read];
                 hasher.update(bytes);
                 let hash = *blake3::hash(bytes).as_bytes();
-                let place = Some(self.message(head, sequence, bytes, hash)?);
+                let place = Some(self.message(head, sequence, bytes, Encoding::Plain, hash)?);
                 entry.pieces.push(Piece { offset: at, length: read as u64, place, blake3: hash });
                 at += read as u64;
                 sequence += 1;
@@ -405,9 +411,9 @@ impl<W: Write> Packer<W> {
         head: &Head<'_>,
         piece: u32,
         bytes: &[u8],
+        encoding: Encoding,
         hash: [u8; 32],
     ) -> Result<(Position, Encoding), DatasetError> {
-        let encoding = Encoding::Plain;
         // A series has its channel, though all its contents may be shared.
         let channel_id = self.channel(head.series.map(|series| &series.topic), encoding)?;
         if let Some(known) = self.shared.get(&hash) {
@@ -433,7 +439,7 @@ impl<W: Write> Packer<W> {
         let kind = if topic.is_some() { "series" } else { "files" };
         let metadata = BTreeMap::from([("holdfast".to_owned(), kind.to_owned())]);
         let name = topic.map_or(FILES, |topic| topic);
-        let channel = self.mcap.new_channel(0, name, "", &metadata)?;
+        let channel = self.mcap.new_channel(0, name, encoding.message_encoding(), &metadata)?;
         self.channels.insert(key, channel);
         Ok(channel)
     }
@@ -467,7 +473,9 @@ impl<W: Write> Packer<W> {
 
     fn finish(mut self) -> Result<Packed, DatasetError> {
         self.end_part()?;
-        self.tree.series = self.channels.keys().filter(|(topic, _)| topic.is_some()).count() as u64;
+        // A series has two channels if a part of its files is filtered.
+        let series: HashSet<_> = self.channels.keys().filter_map(|(topic, _)| topic.as_ref()).collect();
+        self.tree.series = series.len() as u64;
         self.manifest.chunks = self.mcap.flush()?;
         self.mcap.summary_record(ROOT, root_bytes(&self.tree));
         self.manifest.tree = Some(self.tree);

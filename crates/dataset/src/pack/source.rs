@@ -1,5 +1,8 @@
 //! Sources of a packed folder: entries as they are read from the disk, small files whole.
 
+use crate::compression::Compression;
+use crate::pack::entry::Encoding;
+use crate::pack::image::{RawFrame, encode};
 use crate::pack::packer::LeftOut;
 use crate::pack::walk::{Found, on_disk};
 use holdfast_base::failure::reason;
@@ -22,10 +25,30 @@ pub(crate) enum Contents {
     None,
     /// Target of a symbolic link.
     Target(Vec<u8>),
-    /// Bytes of a file that was read whole, and their BLAKE3.
-    Whole(Vec<u8>, [u8; 32]),
+    /// File that was read whole.
+    Whole(Whole),
     /// Open file, to be read in pieces.
     Open(File),
+}
+
+/// File that was read whole.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    pub(crate) size: u64,
+    /// BLAKE3 of the contents.
+    pub(crate) blake3: [u8; 32],
+    /// Message that stands for the contents.
+    pub(crate) message: Vec<u8>,
+    pub(crate) encoding: Encoding,
+}
+
+/// Rules for images among the files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ImageRules {
+    /// True if images are stored as they are.
+    pub(crate) is_off: bool,
+    pub(crate) raw: Option<RawFrame>,
+    pub(crate) compression: Compression,
 }
 
 /// Entry as it was read.
@@ -40,8 +63,8 @@ pub(crate) struct Source {
 }
 
 /// Reads an entry; a large or sparse file is opened only.
-pub(crate) fn read(folder: &Path, found: Found) -> Result<Source, LeftOut> {
-    match attempt(folder, &found) {
+pub(crate) fn read(folder: &Path, found: Found, images: ImageRules) -> Result<Source, LeftOut> {
+    match attempt(folder, &found, images) {
         Ok((metadata, contents, is_changed)) => Ok(Source { found, metadata, contents, is_changed }),
         Err(error) => {
             let why = format!("cannot read it: {}", reason(&error));
@@ -50,7 +73,7 @@ pub(crate) fn read(folder: &Path, found: Found) -> Result<Source, LeftOut> {
     }
 }
 
-fn attempt(folder: &Path, found: &Found) -> io::Result<(Metadata, Contents, bool)> {
+fn attempt(folder: &Path, found: &Found, images: ImageRules) -> io::Result<(Metadata, Contents, bool)> {
     let path = on_disk(folder, &found.path);
     let metadata = found.metadata.clone();
     if metadata.is_dir() {
@@ -74,9 +97,15 @@ fn attempt(folder: &Path, found: &Found) -> io::Result<(Metadata, Contents, bool
     }
     let mut bytes = Vec::with_capacity(size as usize);
     file.by_ref().take(size).read_to_end(&mut bytes)?;
-    let hash = *blake3::hash(&bytes).as_bytes();
+    let blake3 = *blake3::hash(&bytes).as_bytes();
     let is_changed = bytes.len() as u64 != size || has_changed(&metadata, &file.metadata()?);
-    Ok((metadata, Contents::Whole(bytes, hash), is_changed))
+    let size = bytes.len() as u64;
+    let filtered = (!images.is_off).then(|| encode(&bytes, images.compression, images.raw)).flatten();
+    let (message, encoding) = match filtered {
+        Some(filtered) => (filtered, Encoding::Image),
+        None => (bytes, Encoding::Plain),
+    };
+    Ok((metadata, Contents::Whole(Whole { size, blake3, message, encoding }), is_changed))
 }
 
 /// Bytes of a file from which on holes are looked for: smaller ones are read whole.

@@ -41,7 +41,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Begins a walk.
+    /// Begins the walk of a folder.
     pub(crate) fn new(folder: &Path, rules: SeriesRules, except: (u64, u64)) -> Self {
         let folder = folder.to_owned();
         Self { folder, rules, levels: Vec::new(), next: None, except, begun: false }

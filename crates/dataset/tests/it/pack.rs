@@ -45,7 +45,8 @@ pub(crate) fn states(folder: &Path) -> BTreeMap<Vec<u8>, State> {
 }
 
 fn packing<'a>(folder: &'a Path, to: &'a Path, series: &'a [String]) -> Packing<'a> {
-    Packing { folder, to, options: Options::default(), series, owner: "tester".to_owned() }
+    let owner = "tester".to_owned();
+    Packing { folder, to, options: Options::default(), series, raw: None, plain_images: false, owner }
 }
 
 fn packed(folder: &Path, to: &Path) -> Packed {
@@ -253,6 +254,33 @@ fn series_are_channels_of_one_message_a_file() {
     let wrong = ["[".to_owned()];
     let wrong = pack(&packing(dir, &out.path().join("q.mcap"), &wrong), &mut |_| ()).unwrap_err();
     assert!(wrong.number() == 2 && wrong.to_string().contains("--series"), "{wrong}");
+}
+
+#[test]
+fn images_are_stored_smaller_and_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    for frame in 0..20u32 {
+        // A slope with noise, as sensors give it.
+        let pixel =
+            |at: u32| (at % 320 * 7 + at / 320 * 11 + frame + at.wrapping_mul(2_654_435_761) % 13) as u16;
+        let pixels: Vec<u8> = (0..320 * 240).flat_map(|at| pixel(at).to_le_bytes()).collect();
+        write(&dir.join(format!("raw/{frame:03}.raw")), &pixels);
+        write(&dir.join(format!("grey/{frame:03}.pgm")), [b"P5 640 240 255\n", &pixels[..]].concat());
+    }
+    let (out, raw) = (tempfile::tempdir().unwrap(), "320x240x16".parse().unwrap());
+    let sizes = [true, false].map(|plain_images| {
+        let to = out.path().join(format!("{plain_images}.mcap"));
+        let again = out.path().join(format!("{plain_images}"));
+        let packed = pack(&Packing { raw: Some(raw), plain_images, ..packing(dir, &to, &[]) }, &mut |_| ());
+        let tree = PackedTree::open_file(&to).unwrap();
+        unpack(&tree, &again, &mut |_| ()).unwrap();
+        assert!(states(dir) == states(&again));
+        assert_eq!(tree.tree().series, 2);
+        assert_eq!(cat(&to, b"raw/007.raw"), fs::read(dir.join("raw/007.raw")).unwrap());
+        packed.unwrap().written.bytes
+    });
+    assert!(sizes[1] * 10 < sizes[0] * 8, "{sizes:?}");
 }
 
 /// File that counts how often it is read.
