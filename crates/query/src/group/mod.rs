@@ -58,6 +58,10 @@ impl PhysicalOptimizerRule for GroupByRule {
 
 impl GroupByRule {
     fn grouped(&self, aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        // A second step names columns of the first, which are not in the schema of the input.
+        if !matches!(aggregate.mode(), AggregateMode::Partial | AggregateMode::Single) {
+            return Ok(None);
+        }
         let by = aggregate.group_expr();
         let [(expression, _)] = by.expr() else { return Ok(None) };
         let Some(kind) = KeyType::of(&expression.data_type(&aggregate.input_schema())?) else {
