@@ -139,6 +139,8 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
         .with_file_formats(Vec::new());
     let functions = state.scalar_functions().get_or_insert_default();
     functions.extend(functions::all(functions));
+    let aggregates = state.aggregate_functions().get_or_insert_default();
+    aggregates.extend(functions::min_max(aggregates));
     let context = SessionContext::new_with_state(state.build());
     context.register_udtf("nearest", Arc::new(NearestFunction::new(streams.clone())));
     let (all, of_streams) = (MemorySchemaProvider::new(), MemorySchemaProvider::new());

@@ -5,7 +5,10 @@ mod bytes;
 mod in_net;
 mod json;
 mod matches;
+mod min_max;
 mod one_of;
+
+pub(crate) use min_max::min_max;
 
 use crate::address_types::ONE_OF;
 use datafusion::logical_expr::ScalarUDF;
