@@ -75,7 +75,7 @@ fn seed(compression: Compression) -> Option<Vec<u8>> {
         preamble_bytes: 4,
         schema: 0,
     };
-    let schema = "[[attribute]]\nname = \"n\"\ntype = \"int\"\njson = \"n\"\n".to_owned();
+    let schema = "n:int=json:n\n".to_owned();
     let options = Options { compression, chunk_bytes: 300, threads: std::num::NonZeroUsize::MIN };
     let head = StreamHead { status, schema };
     let mut writer = DatasetWriter::new(Vec::new(), &options, &[head], Provenance::default()).ok()?;

@@ -26,7 +26,8 @@ pub use compression::Compression;
 pub use error::DatasetError;
 pub use evacuate::{Evacuated, Evacuation, evacuate, failure, finished, origin};
 pub use manifest::{
-    ArchivedSpan, ChunkEntry, IndexPart, Manifest, PreambleEntry, Provenance, StreamEntry, TreeEntry, TreePart, VERSION,
+    ArchivedSpan, ChunkEntry, IndexPart, Manifest, PreambleEntry, Provenance, StreamEntry, TreeEntry,
+    TreePart, VERSION,
 };
 pub use pack::{LeftOut, PackProgress, Packed, PackedTree, Packing, RawFrame, Unpacked, pack, unpack};
 pub use reader::{Dataset, ReadCounts};

@@ -128,7 +128,7 @@ pub struct StreamEntry {
     pub kind: String,
     /// Rule that cut its elements, as given when it was recorded.
     pub framing: String,
-    /// Attribute schema (TOML); empty without attributes.
+    /// Attribute schema, as `--attr` takes it; empty without attributes.
     pub schema: String,
     /// Numbers of its channels in the MCAP file.
     pub channels: Vec<u16>,

@@ -5,6 +5,7 @@ use holdfast_base::failure::{Failure, Result};
 use holdfast_export::OutputFile;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +16,9 @@ const STEP: u64 = 32 << 20;
 pub trait Target: Write {
     /// Name of the target, for messages.
     fn name(&self) -> String;
+
+    /// Device and inode of a local file, so that a packed folder does not contain its own dataset.
+    fn inode(&self) -> Option<(u64, u64)>;
 
     /// Ends writing, makes the bytes durable, reads them back and compares them with those that were written.
     fn verify(&mut self) -> Result<Arc<dyn RangeRead>>;
@@ -95,6 +99,10 @@ impl Write for LocalTarget {
 impl Target for LocalTarget {
     fn name(&self) -> String {
         self.path.display().to_string()
+    }
+
+    fn inode(&self) -> Option<(u64, u64)> {
+        self.file.metadata().ok().map(|found| (found.dev(), found.ino()))
     }
 
     fn verify(&mut self) -> Result<Arc<dyn RangeRead>> {

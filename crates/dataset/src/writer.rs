@@ -55,7 +55,7 @@ impl Default for Options {
 pub struct StreamHead {
     /// Status on the ring.
     pub status: StreamStatus,
-    /// Attribute schema (TOML); empty without attributes.
+    /// Attribute schema, as `--attr` takes it; empty without attributes.
     pub schema: String,
 }
 

@@ -20,6 +20,7 @@ use holdfast_dataset::{
 use holdfast_query::Limits;
 use holdfast_reader::{Item, Missing, OpenSlots, Plan, RingReader, Selection};
 use holdfast_ring::{Range, StreamStatus};
+use std::fmt::Write as _;
 use std::io::BufWriter;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -262,7 +263,7 @@ impl Line {
                     open.elements += 1;
                 }
                 Item::Partial { ordinal, why, .. } if *why != Missing::Unfinished => {
-                    behind = Some(ordinal.0 + 1)
+                    behind = Some(ordinal.0 + 1);
                 }
                 Item::Gap { .. } => open.elements += 1,
                 Item::Damaged { .. } | Item::Expired { .. } => open.damaged += 1,
@@ -362,7 +363,7 @@ fn file_name(stream: &str) -> String {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-') {
             name.push(char::from(byte));
         } else {
-            name.push_str(&format!("%{byte:02X}"));
+            let _ = write!(name, "%{byte:02X}");
         }
     }
     name

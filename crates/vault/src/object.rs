@@ -31,7 +31,7 @@ impl VaultObject {
     }
 
     /// Bytes from `offset` on, out of the tail, which is first extended to them.
-    fn from_tail(&self, offset: u64, length: usize) -> io::Result<Bytes> {
+    fn read_tail(&self, offset: u64, length: usize) -> io::Result<Bytes> {
         let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
         let mut start = self.size - tail.len() as u64;
         if offset < start {
@@ -60,7 +60,7 @@ impl RangeRead for VaultObject {
         }
         let start = self.size - self.tail.lock().unwrap_or_else(PoisonError::into_inner).len() as u64;
         if offset + length as u64 > start && length as u64 <= TAIL {
-            return self.from_tail(offset, length);
+            return self.read_tail(offset, length);
         }
         self.vault.store().read(&self.path, offset, length)
     }

@@ -256,33 +256,29 @@ impl Objects {
             let modified: std::time::SystemTime = found.last_modified.into();
             let age = modified.elapsed().unwrap_or_default();
             let path = self.path_of_lock(&found.location);
-            match (&self.parts, path) {
-                (Some(Parts(parts)), Some(path)) => {
-                    let Ok(text) = self.store.get_opts(&found.location, GetOptions::default()).await else {
-                        continue;
-                    };
-                    let text = text.bytes().await.map_err(io_error)?;
-                    let lock: Lock = serde_json::from_slice(&text).map_err(io::Error::other)?;
-                    if !Owner::parse(&lock.owner).is_none_or(|owner| owner.is_gone(age)) {
-                        continue;
-                    }
-                    let target = self.at(&path)?;
-                    let _ = parts.abort_multipart(&target, &lock.upload).await;
-                    if !lock.replace {
-                        let _ = self.store.delete(&target).await;
-                    }
-                    self.store.delete(&found.location).await.map_err(io_error)?;
+            if let (Some(Parts(parts)), Some(path)) = (&self.parts, path) {
+                let Ok(text) = self.store.get_opts(&found.location, GetOptions::default()).await else {
+                    continue;
+                };
+                let text = text.bytes().await.map_err(io_error)?;
+                let lock: Lock = serde_json::from_slice(&text).map_err(io::Error::other)?;
+                if !Owner::parse(&lock.owner).is_none_or(|owner| owner.is_gone(age)) {
+                    continue;
                 }
-                _ => {
-                    // A writer of HDFS puts a dot before the name, and `.tmp.N` behind it.
-                    let name = found.location.filename().unwrap_or_default().trim_start_matches('.');
-                    let name = name.split('.').next().unwrap_or_default();
-                    if !Owner::parse(name).is_some_and(|owner| owner.is_gone(age)) {
-                        continue;
-                    }
-                    self.store.delete(&found.location).await.map_err(io_error)?;
+                let target = self.at(&path)?;
+                let _ = parts.abort_multipart(&target, &lock.upload).await;
+                if !lock.replace {
+                    let _ = self.store.delete(&target).await;
+                }
+            } else {
+                // A writer of HDFS puts a dot before the name, and `.tmp.N` behind it.
+                let name = found.location.filename().unwrap_or_default().trim_start_matches('.');
+                let name = name.split('.').next().unwrap_or_default();
+                if !Owner::parse(name).is_some_and(|owner| owner.is_gone(age)) {
+                    continue;
                 }
             }
+            self.store.delete(&found.location).await.map_err(io_error)?;
             removed += 1;
         }
         Ok(removed)

@@ -2,7 +2,7 @@
 
 use crate::vault::{Vault, has_glob, split};
 use holdfast_base::failure::{Failure, Result};
-use holdfast_dataset::{Dataset, is_mcap};
+use holdfast_dataset::{Dataset, PackedTree, is_mcap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,6 +53,17 @@ impl Place {
         match self {
             Self::Local(path) => Dataset::open_file(path),
             Self::Vault(vault, path) => vault.dataset(path),
+        }
+    }
+
+    /// Opens the packed folder at this place.
+    pub fn packed_tree(&self) -> Result<PackedTree> {
+        match self {
+            Self::Local(path) => PackedTree::open_file(path),
+            Self::Vault(vault, path) => {
+                let object = Arc::new(vault.object(path)?);
+                PackedTree::open(object).map_err(|error| vault.dataset_failure(&error, path))
+            }
         }
     }
 

@@ -39,6 +39,7 @@ fn is_transient(kind: ErrorKind) -> bool {
 }
 
 /// Converts an error of an object store. Its text is kept, in one line.
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` wants it")]
 pub(crate) fn io_error(error: Error) -> io::Error {
     let kind = match &error {
         Error::NotFound { .. } => ErrorKind::NotFound,

@@ -59,7 +59,7 @@ pub fn scrub(
     for entry in entries {
         if entry.path > *after {
             let pace = rate.map(|rate| Pace { rate: rate.0.max(1), started: Instant::now() });
-            match verified(vault, &entry, pace)? {
+            match verified(vault, &entry, pace.as_ref())? {
                 Verified::Other => report.others += 1,
                 Verified::Dataset(findings) => {
                     report.datasets += 1;
@@ -96,7 +96,7 @@ impl Pace {
     }
 }
 
-fn verified(vault: &Arc<Vault>, entry: &Entry, pace: Option<Pace>) -> Result<Verified> {
+fn verified(vault: &Arc<Vault>, entry: &Entry, pace: Option<&Pace>) -> Result<Verified> {
     if !is_named_mcap(&entry.path) {
         return Ok(Verified::Other);
     }
@@ -113,7 +113,7 @@ fn verified(vault: &Arc<Vault>, entry: &Entry, pace: Option<Pace>) -> Result<Ver
         Ok(dataset) => dataset,
     };
     let mut keep = |bytes| {
-        if let Some(pace) = &pace {
+        if let Some(pace) = pace {
             pace.keep(bytes);
         }
     };

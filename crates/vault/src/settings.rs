@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Time after which a request to S3 is not tried again.
-const RETRY_FOR: Duration = Duration::from_secs(60);
+const RETRY_FOR: Duration = Duration::from_mins(1);
 
 /// Word for `credentials` that asks the machine's instance metadata for them.
 const INSTANCE: &str = "instance";

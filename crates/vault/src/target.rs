@@ -36,6 +36,10 @@ impl Target for VaultTarget {
         self.name.clone()
     }
 
+    fn inode(&self) -> Option<(u64, u64)> {
+        None
+    }
+
     fn verify(&mut self) -> Result<Arc<dyn RangeRead>> {
         let (object, _) = self.upload.verify()?;
         Ok(Arc::new(object))

@@ -6,7 +6,8 @@ use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, counted};
 use holdfast_client::attribution::current_user;
 use holdfast_client::json::{ListedEntry, PackedFolder, UnpackedFolder};
-use holdfast_dataset::{Compression, LeftOut, Options, PackProgress, PackedTree, Packing, RawFrame, failure};
+use holdfast_dataset::{Compression, LeftOut, Options, PackProgress, Packing, RawFrame};
+use holdfast_vault::Place;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -31,8 +32,8 @@ pub(crate) struct PackArgs {
     /// Folder that is packed
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// File of the dataset, which must not exist yet
-    #[arg(short, long, value_name = "FILE")]
+    /// File of the dataset, or its path in a vault; it must not exist yet
+    #[arg(short, long, value_name = "FILE|VAULT:PATH")]
     output: PathBuf,
     /// Compression of chunks: zstd, zstd:LEVEL, lz4 or none
     #[arg(long, value_name = "HOW", default_value_t = Compression::default())]
@@ -57,7 +58,7 @@ pub(crate) struct PackArgs {
 )]
 pub(crate) struct UnpackArgs {
     /// Path of the dataset
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE|VAULT:PATH")]
     file: PathBuf,
     /// Folder that is made, or an empty one
     #[arg(value_name = "DIR")]
@@ -72,7 +73,7 @@ pub(crate) struct UnpackArgs {
 )]
 pub(crate) struct CatArgs {
     /// Path of the dataset
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE|VAULT:PATH")]
     file: PathBuf,
     /// Path of the file below the folder that was packed
     #[arg(value_name = "PATH-INSIDE")]
@@ -100,7 +101,6 @@ fn say(entries: &[LeftOut], count: u64) {
 pub(crate) fn pack(args: &PackArgs, out: &mut Out) -> Result<()> {
     let packing = Packing {
         folder: &args.folder,
-        to: &args.output,
         options: Options { compression: args.compress, ..Options::default() },
         series: &args.series,
         raw: args.raw,
@@ -108,7 +108,8 @@ pub(crate) fn pack(args: &PackArgs, out: &mut Out) -> Result<()> {
         owner: current_user(),
     };
     let bar = progress::count();
-    let packed = holdfast_dataset::pack(&packing, &mut |progress| match progress {
+    let target = Place::parse(&args.output)?.target()?;
+    let packed = holdfast_dataset::pack(&packing, target, &mut |progress| match progress {
         PackProgress::Packed { entries, bytes } => {
             bar.set_message(format!("{entries} entries packed,"));
             bar.set_position(bytes);
@@ -161,7 +162,7 @@ pub(crate) fn pack(args: &PackArgs, out: &mut Out) -> Result<()> {
 
 /// Runs the command `holdfast dataset unpack`.
 pub(crate) fn unpack(args: &UnpackArgs, out: &mut Out) -> Result<()> {
-    let tree = PackedTree::open_file(&args.file)?;
+    let tree = Place::parse(&args.file)?.packed_tree()?;
     let bar = progress::bar(tree.tree().bytes, true);
     let unpacked = holdfast_dataset::unpack(&tree, &args.folder, &mut |bytes| bar.set_position(bytes));
     bar.finish_and_clear();
@@ -190,7 +191,8 @@ pub(crate) fn unpack(args: &UnpackArgs, out: &mut Out) -> Result<()> {
 
 /// Runs the command `holdfast dataset cat`.
 pub(crate) fn cat(args: &CatArgs) -> Result<()> {
-    let tree = PackedTree::open_file(&args.file)?;
+    let place = Place::parse(&args.file)?;
+    let tree = place.packed_tree()?;
     let mut out = BufWriter::new(Tracked { to: io::stdout(), failed: None });
     let given = tree.cat(args.inside.as_bytes(), &mut out);
     let flushed = out.flush();
@@ -198,7 +200,7 @@ pub(crate) fn cat(args: &CatArgs) -> Result<()> {
         return Err(crate::out::broken(error));
     }
     flushed.map_err(|error| crate::out::broken(&error))?;
-    let bytes = given.map_err(|error| failure(&error, &args.file))?;
+    let bytes = given.map_err(|error| place.failure(&error))?;
     let missing = || {
         let path = args.inside.display();
         Failure::nothing(format_args!("the dataset has no file `{path}`")).at_path(&args.file)

@@ -13,11 +13,11 @@ use crate::pack::series::{Member, SeriesRules};
 use crate::pack::source::{Contents, ImageRules, PIECE, Source, Whole, has_changed, read};
 use crate::pack::walk::{Found, Walk};
 use crate::reader::Dataset;
-use crate::storage::LocalFile;
+use crate::storage::RangeRead;
+use crate::target::Target;
 use crate::verify::verify;
 use crate::{Options, Written};
 use holdfast_base::failure::{Failure, Result as Outcome};
-use holdfast_export::OutputFile;
 use mcap::records::MessageHeader;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
@@ -52,8 +52,6 @@ const MOST_LISTED: usize = 1000;
 pub struct Packing<'a> {
     /// Folder whose entries are packed.
     pub folder: &'a Path,
-    /// File of the dataset, which must not exist.
-    pub to: &'a Path,
     /// Options of the dataset.
     pub options: Options,
     /// Patterns of paths below the folder: the files of each are a series.
@@ -113,9 +111,13 @@ pub struct Packed {
     pub changed_count: u64,
 }
 
-/// Packs a folder. The file gets its name when it is complete, and is read back.
-pub fn pack(packing: &Packing<'_>, progress: &mut dyn FnMut(PackProgress)) -> Outcome<Packed> {
-    let Packing { folder, to, options, series, raw, plain_images, owner } = packing;
+/// Packs a folder. The dataset gets its name when it was read back.
+pub fn pack(
+    packing: &Packing<'_>,
+    target: Box<dyn Target>,
+    progress: &mut dyn FnMut(PackProgress),
+) -> Outcome<Packed> {
+    let Packing { folder, options, series, raw, plain_images, owner } = packing;
     let rules = SeriesRules::new(series).map_err(|(text, error)| {
         Failure::usage(format_args!("`{text}` is no pattern: {error}")).at("--series")
     })?;
@@ -126,38 +128,40 @@ pub fn pack(packing: &Packing<'_>, progress: &mut dyn FnMut(PackProgress)) -> Ou
     // A link that names the folder is followed, links below it are not.
     let folder = std::fs::canonicalize(folder)
         .map_err(|error| Failure::io("cannot open the folder", folder, &error))?;
-    let file = OutputFile::make(to, false)?;
-    let out = file.writer()?;
-    let own = out.metadata().map_err(|error| Failure::output("cannot write the dataset", to, &error))?;
-    let failed = |error: DatasetError| failure(&error, to);
+    let to = target.name();
+    let failed = |error: DatasetError| failure(&error, Path::new(&to));
     let provenance =
         Provenance { folder: folder.display().to_string(), owner: owner.clone(), ..written_here() };
-    let walk = Walk::new(&folder, rules, (own.dev(), own.ino()));
-    let out = BufWriter::with_capacity(GATHER, out);
+    let walk = Walk::new(&folder, rules, target.inode());
+    let out = BufWriter::with_capacity(GATHER, target);
     let mut writer = Packer::new(out, options, provenance).map_err(failed)?;
     let images = ImageRules { is_off: *plain_images, raw: *raw, compression: options.compression };
     writer.walk(walk, &folder, images, options.threads, progress).map_err(failed)?;
-    let packed = writer.finish().map_err(failed)?;
-    file.finish()?;
-    verified(to, &packed.written, progress)?;
+    let (out, packed) = writer.finish().map_err(failed)?;
+    let target = out.into_inner().map_err(|error| failed(DatasetError::Io(error.into_error())));
+    let mut target = target?;
+    verified(target.verify()?, &to, &packed.written, progress)?;
+    target.publish()?;
     Ok(packed)
 }
 
-/// Reads the dataset back, from the disk where that can be asked for.
-fn verified(path: &Path, written: &Written, progress: &mut dyn FnMut(PackProgress)) -> Outcome<()> {
-    let file = LocalFile::open(path);
-    let file = file.map_err(|error| Failure::output("cannot read the dataset back", path, &error))?;
-    file.forget_cached();
-    let failed = |error: DatasetError| failure(&error, path);
-    let dataset = Dataset::open(Arc::new(file)).map_err(failed)?;
+/// Compares the dataset that was read back with the contents that were read.
+fn verified(
+    file: Arc<dyn RangeRead>,
+    to: &str,
+    written: &Written,
+    progress: &mut dyn FnMut(PackProgress),
+) -> Outcome<()> {
+    let failed = |error: DatasetError| failure(&error, Path::new(to));
+    let dataset = Dataset::open(file).map_err(failed)?;
     let findings = verify(&dataset, &mut |bytes| progress(PackProgress::Verified(bytes))).map_err(failed)?;
     if dataset.id() != written.id || dataset.size() != written.bytes {
-        return Err(Failure::failed("what was read back is another dataset than was written").at_path(path));
+        return Err(Failure::failed("what was read back is another dataset than was written").at(to));
     }
     findings.first().map_or(Ok(()), |first| {
         Err(Failure::failed(format_args!("read back, {} is damaged: {}", first.place, first.cause))
-            .at_path(path)
-            .advice("check the disk, remove the file, and pack the folder to another place"))
+            .at(to)
+            .advice("check the place, and pack the folder to another one"))
     })
 }
 
@@ -471,7 +475,7 @@ impl<W: Write> Packer<W> {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Packed, DatasetError> {
+    fn finish(mut self) -> Result<(W, Packed), DatasetError> {
         self.end_part()?;
         // A series has two channels if a part of its files is filtered.
         let series: HashSet<_> = self.channels.keys().filter_map(|(topic, _)| topic.as_ref()).collect();
@@ -482,15 +486,16 @@ impl<W: Write> Packer<W> {
         let bytes = self.manifest.to_bytes();
         self.mcap.attach(NAME, "application/json", &bytes)?;
         let id = blake3::hash(&bytes).to_hex().to_string();
-        let (_, bytes) = self.mcap.finish()?;
-        Ok(Packed {
+        let (out, bytes) = self.mcap.finish()?;
+        let packed = Packed {
             written: Written { id, bytes, manifest: self.manifest },
             stored: self.stored,
             left_out: self.left_out,
             left_out_count: self.left_out_count,
             changed: self.changed,
             changed_count: self.changed_count,
-        })
+        };
+        Ok((out, packed))
     }
 }
 

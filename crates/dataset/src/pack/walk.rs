@@ -36,13 +36,13 @@ pub(crate) struct Walk {
     /// Directory that was found last, whose entries come next.
     next: Option<Vec<u8>>,
     /// Device and inode of a file that is not part of the folder: the output itself.
-    except: (u64, u64),
+    except: Option<(u64, u64)>,
     begun: bool,
 }
 
 impl Walk {
     /// Begins the walk of a folder.
-    pub(crate) fn new(folder: &Path, rules: SeriesRules, except: (u64, u64)) -> Self {
+    pub(crate) fn new(folder: &Path, rules: SeriesRules, except: Option<(u64, u64)>) -> Self {
         let folder = folder.to_owned();
         Self { folder, rules, levels: Vec::new(), next: None, except, begun: false }
     }
@@ -69,7 +69,7 @@ impl Walk {
             let series = Rc::clone(&level.series);
             let found = self.examine(path, is_file.then_some(&*series));
             if let Ok(found) = &found
-                && (found.metadata.dev(), found.metadata.ino()) == self.except
+                && (found.metadata.dev(), found.metadata.ino()) == self.except.unwrap_or_default()
             {
                 continue;
             }

@@ -1,8 +1,10 @@
 //! Tests that a packed folder gives back the same tree, and nothing that is wrong.
 
 use bytes::Bytes;
+use holdfast_base::failure::Result;
 use holdfast_dataset::{
-    Compression, Dataset, LocalFile, Options, Packed, PackedTree, Packing, RangeRead, pack, unpack, verify,
+    Compression, Dataset, LocalFile, LocalTarget, Options, PackProgress, Packed, PackedTree, Packing,
+    RangeRead, unpack, verify,
 };
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -44,13 +46,17 @@ pub(crate) fn states(folder: &Path) -> BTreeMap<Vec<u8>, State> {
     all
 }
 
-fn packing<'a>(folder: &'a Path, to: &'a Path, series: &'a [String]) -> Packing<'a> {
+fn packing<'a>(folder: &'a Path, series: &'a [String]) -> Packing<'a> {
     let owner = "tester".to_owned();
-    Packing { folder, to, options: Options::default(), series, raw: None, plain_images: false, owner }
+    Packing { folder, options: Options::default(), series, raw: None, plain_images: false, owner }
+}
+
+fn pack(packing: &Packing<'_>, to: &Path, progress: &mut dyn FnMut(PackProgress)) -> Result<Packed> {
+    holdfast_dataset::pack(packing, Box::new(LocalTarget::make(to)?), progress)
 }
 
 fn packed(folder: &Path, to: &Path) -> Packed {
-    pack(&packing(folder, to, &[]), &mut |_| ()).unwrap()
+    pack(&packing(folder, &[]), to, &mut |_| ()).unwrap()
 }
 
 fn dataset(path: &Path) -> Dataset {
@@ -236,7 +242,7 @@ fn series_are_channels_of_one_message_a_file() {
     let to = out.path().join("p.mcap");
     let series = ["few/*.raw".to_owned()];
     let options = Options { compression: Compression::None, ..Options::default() };
-    let packed = pack(&Packing { options, ..packing(dir, &to, &series) }, &mut |_| ()).unwrap();
+    let packed = pack(&Packing { options, ..packing(dir, &series) }, &to, &mut |_| ()).unwrap();
     assert_eq!(packed.written.manifest.tree.unwrap().series, 3);
     let bytes = fs::read(&to).unwrap();
     let mut found: BTreeMap<String, Vec<(u32, Vec<u8>)>> = BTreeMap::new();
@@ -252,7 +258,7 @@ fn series_are_channels_of_one_message_a_file() {
     assert_eq!(numbers("few/*.raw"), [7, 8, 9]);
     assert_eq!(found["files"], [(0, b"notes".to_vec())]);
     let wrong = ["[".to_owned()];
-    let wrong = pack(&packing(dir, &out.path().join("q.mcap"), &wrong), &mut |_| ()).unwrap_err();
+    let wrong = pack(&packing(dir, &wrong), &out.path().join("q.mcap"), &mut |_| ()).unwrap_err();
     assert!(wrong.number() == 2 && wrong.to_string().contains("--series"), "{wrong}");
 }
 
@@ -272,7 +278,7 @@ fn images_are_stored_smaller_and_come_back() {
     let sizes = [true, false].map(|plain_images| {
         let to = out.path().join(format!("{plain_images}.mcap"));
         let again = out.path().join(format!("{plain_images}"));
-        let packed = pack(&Packing { raw: Some(raw), plain_images, ..packing(dir, &to, &[]) }, &mut |_| ());
+        let packed = pack(&Packing { raw: Some(raw), plain_images, ..packing(dir, &[]) }, &to, &mut |_| ());
         let tree = PackedTree::open_file(&to).unwrap();
         unpack(&tree, &again, &mut |_| ()).unwrap();
         assert!(states(dir) == states(&again));
@@ -314,7 +320,7 @@ fn one_file_of_many_is_found_in_three_reads() {
     let to = dir.join("p.mcap");
     // A chunk a file makes a summary that is larger than the end that is read first.
     let options = Options { chunk_bytes: 1, ..Options::default() };
-    let packed = pack(&Packing { options, ..packing(dir, &to, &[]) }, &mut |_| ()).unwrap();
+    let packed = pack(&Packing { options, ..packing(dir, &[]) }, &to, &mut |_| ()).unwrap();
     assert_eq!(packed.written.manifest.chunks.len(), 9000);
     assert!(packed.written.manifest.tree.as_ref().unwrap().parts.len() > 1);
     for at in [0, 49, 4711, 8999] {
@@ -353,7 +359,7 @@ fn a_file_that_changes_meanwhile_is_told_and_consistent() {
     let to = dir.join("p.mcap");
     let mut is_changed = false;
     let inside = dir.join("in");
-    let packed = pack(&packing(&inside, &to, &[]), &mut |_| {
+    let packed = pack(&packing(&inside, &[]), &to, &mut |_| {
         if !std::mem::replace(&mut is_changed, true) {
             OpenOptions::new().append(true).open(dir.join("in/large")).unwrap().write_all(b"more").unwrap();
         }
@@ -372,12 +378,12 @@ fn an_existing_file_and_a_folder_that_is_not_empty_are_kept() {
     write(&dir.join("in/a"), "a");
     write(&dir.join("mine"), "mine");
     let inside = dir.join("in");
-    let taken = pack(&packing(&inside, &dir.join("mine"), &[]), &mut |_| ()).unwrap_err();
+    let taken = pack(&packing(&inside, &[]), &dir.join("mine"), &mut |_| ()).unwrap_err();
     assert!(taken.to_string().contains("there is a file of that name"), "{taken}");
     assert_eq!(fs::read(dir.join("mine")).unwrap(), b"mine");
-    let missing = pack(&packing(&dir.join("none"), &dir.join("q"), &[]), &mut |_| ()).unwrap_err();
+    let missing = pack(&packing(&dir.join("none"), &[]), &dir.join("q"), &mut |_| ()).unwrap_err();
     assert!(missing.to_string().contains("cannot open the folder"), "{missing}");
-    let file = pack(&packing(&dir.join("mine"), &dir.join("q"), &[]), &mut |_| ()).unwrap_err();
+    let file = pack(&packing(&dir.join("mine"), &[]), &dir.join("q"), &mut |_| ()).unwrap_err();
     assert_eq!(file.number(), 2, "{file}");
     assert!(!dir.join("q").exists());
     let to = dir.join("p.mcap");
@@ -404,7 +410,7 @@ fn a_changed_byte_gives_an_error_or_what_was_packed() {
     let (whole, changed, again) = (dir.join("p.mcap"), dir.join("q.mcap"), dir.join("again"));
     let inside = dir.join("in");
     let options = Options { chunk_bytes: 2000, ..Options::default() };
-    pack(&Packing { options, ..packing(&inside, &whole, &[]) }, &mut |_| ()).unwrap();
+    pack(&Packing { options, ..packing(&inside, &[]) }, &whole, &mut |_| ()).unwrap();
     let (right, bytes) = (states(&inside), fs::read(&whole).unwrap());
     let mut errors = 0;
     for at in (0..bytes.len()).step_by(STEP) {
