@@ -153,7 +153,7 @@ fn ls(place: &Path, out: &mut Out) -> Result<()> {
             let modified = times::rfc3339(modified);
             out.object(&VaultObjectLine { path: &entry.path, bytes: entry.bytes, modified })?;
         }
-        let shown = holdfast_base::clean(&entry.path).to_string();
+        let shown = holdfast_base::clean(&entry.path);
         table.row([entry.bytes.to_string(), times::to_the_second(modified), shown]);
     }
     if out.is_json() { Ok(()) } else { out.table(&table) }

@@ -127,14 +127,16 @@ fn a_hold_is_evacuated_to_hdfs_and_queried_there() {
     evacuated(dir, "hdfs");
 }
 
+/// Bytes of a camera's frame.
+const FRAME: usize = 1 << 20;
+
 #[test]
 fn one_frame_of_a_dataset_in_s3_takes_three_requests() {
     let folder = folder();
     let dir = folder.path();
     let Some(server) = server("s3", "bin/versitygw", &dir.join("s3")) else { return };
     configure(dir, &[("s3", in_s3(dir, &server, "s3://lab"))]);
-    // Frames that do not compress.
-    const FRAME: usize = 1 << 20;
+    // They do not compress.
     let mut state = 7_u64;
     let mut frames = vec![0; 64 * FRAME];
     for byte in &mut frames {
@@ -322,4 +324,43 @@ fn wrong_vaults_are_refused_with_what_to_do() {
         assert!(said.contains(wanted), "{line}: {said}");
     }
     assert_eq!(run(dir, "holds r.hf --json").lines().len(), 1, "the hold is still there");
+}
+
+/// Bytes of the upload under way in the folder of a vault.
+fn under_way(vault: &Path) -> Option<u64> {
+    let found = fs::read_dir(vault.join(".holdfast/uploads")).ok()?.next()?.ok()?;
+    Some(found.metadata().ok()?.len())
+}
+
+#[test]
+fn an_evacuation_that_is_killed_releases_nothing_and_shows_nothing() {
+    let folder = folder();
+    let dir = folder.path();
+    let vault = dir.join("a");
+    fs::create_dir(&vault).unwrap();
+    configure(dir, &[("a", format!("url = \"{}\"", vault.display()))]);
+    held(dir);
+    let line = ["evacuate", "r.hf", "1", "--to", "a:run1.mcap", "--compress", "none", "--release"];
+    // Killed as soon as so much of the dataset is written.
+    for bytes in [0, 1, 200_000, 400_000, 500_000] {
+        let mut child = holdfast(dir).args(line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while child.try_wait().unwrap().is_none() && under_way(&vault).is_none_or(|so_far| so_far < bytes) {
+            std::thread::yield_now();
+        }
+        let _ = child.kill();
+        let ended = child.wait().unwrap().success();
+        let holds = run(dir, "holds r.hf --json").lines().len();
+        let is_shown = vault.join("run1.mcap").exists();
+        // It may have been quicker.
+        assert!(holds == 1 || is_shown, "released, and nothing is in the vault");
+        if is_shown {
+            ends(dir, "dataset verify a:run1.mcap", 0);
+        }
+        if ended || is_shown {
+            return;
+        }
+    }
+    ends(dir, &line.join(" "), 0);
+    ends(dir, "dataset verify a:run1.mcap", 0);
+    assert_eq!(under_way(&vault), None, "uploads of killed processes are removed");
 }

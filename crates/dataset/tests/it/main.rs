@@ -3,6 +3,7 @@
 
 mod common;
 mod damage;
+mod golden;
 mod pack;
 mod pack_trees;
 mod round_trip;

@@ -56,11 +56,17 @@ fn real_captures_and_messages_come_back() {
         return;
     };
     let data = Path::new(&data);
-    for name in
-        ["pcap/teams.pcap", "pcap/reddit.pcap", "pcap/opera-vpn.pcapng", "pcap/telegram_videocall.pcapng"]
-    {
+    let mut captures: Vec<_> =
+        std::fs::read_dir(data.join("pcap")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    captures.sort();
+    for capture in captures {
         let folder = tempfile::tempdir().unwrap();
-        let source = format!("--source replay:{} --name packets --speed max", data.join(name).display());
-        round_trip(&format!("--size 64MiB --slot 1MiB {source}"), folder.path());
+        let source = format!("--source replay:{} --name packets --speed max", capture.display());
+        round_trip(&format!("--size 128MiB --slot 1MiB {source}"), folder.path());
+    }
+    for (name, frame) in [("text/sherlock.txt", "lines"), ("vlbi/sample.vdif", "fixed:5032")] {
+        let folder = tempfile::tempdir().unwrap();
+        let source = format!("--source file:{} --name bytes --frame {frame}", data.join(name).display());
+        round_trip(&format!("--size 64MiB --slot 256KiB {source}"), folder.path());
     }
 }
