@@ -203,6 +203,17 @@ impl Dataset {
         selection: &Selection,
         sink: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
     ) -> Result<ReadCounts, DatasetError> {
+        self.read_some(selection, &|_, _| true, sink)
+    }
+
+    /// Reads a selection without the elements that `keeps` refuses by their ordinal and arrival: a chunk of which none is kept is
+    /// not fetched.
+    pub fn read_some(
+        &self,
+        selection: &Selection,
+        keeps: &dyn Fn(Ordinal, Timestamp) -> bool,
+        sink: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
+    ) -> Result<ReadCounts, DatasetError> {
         let wanted: Vec<&StreamEntry> =
             self.manifest.streams.iter().filter(|entry| selection.wants(StreamId(entry.id))).collect();
         let mut cursors = Vec::new();
@@ -233,6 +244,9 @@ impl Dataset {
             let Some((_, place)) = next else { break };
             let cursor = &mut cursors[place];
             let Some(row) = cursor.advance()? else { break };
+            if !keeps(row.ordinal, row.arrival) {
+                continue;
+            }
             if let Some((entry, bytes)) = cursor.preamble(row.at)? {
                 let stream = StreamId(cursor.entry.id);
                 if sink(Item::Preamble { stream, version: entry.version, bytes: &bytes }).is_break() {

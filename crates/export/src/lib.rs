@@ -18,6 +18,7 @@ mod raw;
 #[cfg(test)]
 mod sample;
 mod sink;
+mod thinning;
 
 pub use atomic_file::{AtomicFile, handle_signals};
 pub use export::{Export, Format};
@@ -25,3 +26,4 @@ pub use filter::Filter;
 pub use mcap::replayed_header;
 pub use output::{Output, OutputFile, PipedBytes, Written};
 pub use sink::{Counts, ElementFilter, Sink};
+pub use thinning::Thinning;

@@ -5,6 +5,7 @@ use crate::atomic_file;
 use crate::export::Export;
 use crate::filter::Filter;
 use crate::output::PipedBytes;
+use crate::thinning::Thinning;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Ordinal, counted};
 use holdfast_reader::{Element, Item};
@@ -79,6 +80,7 @@ pub struct Sink {
     stop: Arc<AtomicBool>,
     failure: Option<Failure>,
     taken: Counts,
+    thinning: Thinning,
 }
 
 impl Sink {
@@ -90,7 +92,22 @@ impl Sink {
         progress: Box<dyn FnMut(u64)>,
     ) -> Result<Self> {
         let stop = atomic_file::ends_tidily()?;
-        Ok(Self { export, passed, wanted, progress, stop, failure: None, taken: Counts::default() })
+        Ok(Self {
+            export,
+            passed,
+            wanted,
+            progress,
+            stop,
+            failure: None,
+            taken: Counts::default(),
+            thinning: Thinning::default(),
+        })
+    }
+
+    /// Passes on less than what comes.
+    #[must_use]
+    pub fn thinned(self, thinning: Thinning) -> Self {
+        Self { thinning, ..self }
     }
 
     /// Changes what is wanted of what comes next.
@@ -130,13 +147,28 @@ impl Sink {
 
     /// Takes the next item of a read; breaks where the export fails or is interrupted.
     pub fn take(&mut self, item: &Item<'_>) -> ControlFlow<()> {
+        if let Item::Element(element) = item
+            && !self.thinning.keeps(element.ordinal, element.arrival)
+        {
+            return ControlFlow::Continue(());
+        }
         let taken = self.interrupted().and_then(|()| {
             if let (ElementFilter::Passing(filter), Item::Preamble { stream, bytes, .. }) =
                 (&mut self.wanted, item)
             {
                 filter.preamble(*stream, bytes)?;
             }
-            if self.count(item) { self.export.item(item) } else { Ok(()) }
+            if !self.count(item) {
+                return Ok(());
+            }
+            match item {
+                Item::Element(element) if self.thinning.bytes.is_some() => {
+                    let cut = self.thinning.cut(element);
+                    self.taken.bytes -= (element.data.len() - cut.data.len()) as u64;
+                    self.export.item(&Item::Element(cut))
+                }
+                item => self.export.item(item),
+            }
         });
         self.failure = taken.err();
         if self.failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

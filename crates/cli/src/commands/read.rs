@@ -13,7 +13,8 @@ use holdfast_client::json::RangeExport;
 use holdfast_client::session::{self, ring_failure};
 use holdfast_client::times;
 use holdfast_client::words;
-use holdfast_export::{Counts, ElementFilter, Export, Filter, Format, Output, Sink, Written};
+use holdfast_export::{Counts, ElementFilter, Export, Filter, Format, Output, Sink, Thinning, Written};
+use holdfast_query::condition_search::Sample;
 use holdfast_reader::{Plan, RingReader, Selection};
 use holdfast_ring::StreamStatus;
 use holdfast_vault::Place;
@@ -29,7 +30,8 @@ use std::path::{Path, PathBuf};
     Examples:\n  holdfast read lab.hf --stream eth0 --last 30s --format pcapng -o - | tcpdump -r -\n  \
     holdfast read lab.hf --stream log --from -5m --to -2m -o log.txt\n  \
     holdfast read lab.hf --stream log --ordinals 100..200 --format jsonl\n  \
-    holdfast read lab.hf --stream eth0 --filter \"udp port 9\" -o some.pcapng", times::HELP))]
+    holdfast read lab.hf --stream eth0 --filter \"udp port 9\" -o some.pcapng\n  \
+    holdfast read s3:run1.mcap --stream camera --every 100 -o overview.raw", times::HELP))]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
@@ -41,6 +43,8 @@ pub(crate) struct Args {
     /// Packet filter in tcpdump syntax: 'tcp port 443'
     #[arg(long, value_name = "EXPR")]
     filter: Option<String>,
+    #[command(flatten)]
+    thin: ThinArgs,
     /// Format of the export (default: pcapng for a stream of packets, raw for others)
     #[arg(long, value_enum)]
     format: Option<FormatArg>,
@@ -52,6 +56,43 @@ pub(crate) struct Args {
     force: bool,
     #[command(flatten)]
     because: AuditArgs,
+}
+
+/// Options that export less than all of a range.
+#[derive(clap::Args, Debug)]
+struct ThinArgs {
+    /// Every Nth element: those whose ordinal is a multiple of N
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    every: Option<u64>,
+    /// Elements of a part of each period, by arrival: length and period (`30s/1h`)
+    #[arg(long, value_name = "SPAN/SPAN", value_parser = holdfast_standing::sample)]
+    sample: Option<Sample>,
+    /// Part of each payload: from byte A, without byte B
+    #[arg(long, value_name = "A..B", value_parser = byte_range)]
+    bytes: Option<(u64, u64)>,
+}
+
+impl ThinArgs {
+    fn thinning(&self, format: Format) -> Result<Thinning> {
+        if self.bytes.is_some_and(|(from, _)| from > 0) && format == Format::Pcapng {
+            return Err(Failure::usage("packets are cut at their end alone: --bytes begins at 0 for pcapng")
+                .at("--bytes")
+                .advice("take --bytes 0..N, or --format raw"));
+        }
+        Ok(Thinning {
+            every: self.every.unwrap_or_default(),
+            sample: self.sample.map(|sample| (sample.length, sample.period)),
+            bytes: self.bytes,
+        })
+    }
+}
+
+fn byte_range(text: &str) -> Result<(u64, u64), String> {
+    let wrong = || format!("`{text}` is no range of bytes: write A..B, such as 0..64");
+    let (from, end) = text.split_once("..").ok_or_else(wrong)?;
+    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
+    let (from, end) = (number(from)?, number(end)?);
+    if from < end { Ok((from, end)) } else { Err(wrong()) }
 }
 
 impl Args {
@@ -105,6 +146,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (path, mut reader) = args.ring.open()?;
     let all = reader.streams().map_err(|error| ring_failure(&error))?;
     let Chosen { streams: chosen, selection, format } = chosen(&all, args, &path)?;
+    let thinning = args.thin.thinning(format)?;
     let wanted = match &args.filter {
         Some(expression) => ElementFilter::Passing(filter(expression, &chosen, &mut reader)?),
         None => ElementFilter::All,
@@ -124,7 +166,8 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let plan = reader.plan(&selection).map_err(|error| ring_failure(&error))?;
     let bar = progress::bar(plan.bytes, true);
     let shown = bar.clone();
-    let mut sink = Sink::new(export, passed, wanted, Box::new(move |bytes| shown.set_position(bytes)))?;
+    let sink = Sink::new(export, passed, wanted, Box::new(move |bytes| shown.set_position(bytes)))?;
+    let mut sink = sink.thinned(thinning);
     let filled = exports::fill(&mut sink, &mut reader, &plan);
     bar.finish_and_clear();
     filled?;
@@ -203,6 +246,7 @@ fn of_dataset(place: &Place, args: &Args, out: &mut Out) -> Result<()> {
     let dataset = place.dataset()?;
     let name = place.to_string();
     let Chosen { streams, selection, format } = chosen(&dataset.streams(), args, Path::new(&name))?;
+    let thinning = args.thin.thinning(format)?;
     let wanted = match &args.filter {
         Some(expression) => ElementFilter::Passing(Filter::new(expression, &streams)?),
         None => ElementFilter::All,
@@ -213,8 +257,9 @@ fn of_dataset(place: &Place, args: &Args, out: &mut Out) -> Result<()> {
     };
     let passed = output.passed();
     let export = Export::new(format, &streams, output)?;
-    let mut sink = Sink::new(export, passed, wanted, Box::new(|_| ()))?;
-    let read = dataset.read(&selection, &mut |item| sink.take(&item));
+    let mut sink = Sink::new(export, passed, wanted, Box::new(|_| ()))?.thinned(thinning);
+    let keeps = |ordinal, arrival| thinning.keeps(ordinal, arrival);
+    let read = dataset.read_some(&selection, &keeps, &mut |item| sink.take(&item));
     sink.end_read(read.map(|_| 0).map_err(|error| place.failure(&error)))?;
     let (export, taken) = sink.finish();
     if taken.elements + taken.gaps + taken.notes == 0 {

@@ -54,6 +54,18 @@ fn a_hold_becomes_a_dataset_that_is_read_and_queried_like_the_ring() {
             (fs::read(dir.join(format!("ring.{format}"))), fs::read(dir.join(format!("dataset.{format}"))));
         assert!(ring.unwrap() == dataset.unwrap(), "{format}");
     }
+    // Reduced forms are the same of both.
+    for (less, lines) in [("--every 10", 700), ("--bytes 0..6", 7000), ("--every 7 --bytes 2..5", 1000)] {
+        ends(dir, &format!("read r.hf --ordinals 5000..12000 {less} --format jsonl -o ring.less --force"), 0);
+        ends(dir, &format!("read run1.mcap {less} --format jsonl -o dataset.less --force"), 0);
+        let (ring, dataset) = (fs::read(dir.join("ring.less")), fs::read(dir.join("dataset.less")));
+        let (ring, dataset) = (ring.unwrap(), dataset.unwrap());
+        assert!(ring == dataset, "{less}");
+        assert_eq!(ring.iter().filter(|byte| **byte == b'\n').count(), lines, "{less}");
+    }
+    let said = ends(dir, "read run1.mcap --bytes 0..6 --ordinals 6000..6002 --format raw -o -", 0);
+    assert_eq!(said.bytes, b"{\"n\": {\"n\": ");
+    ends(dir, "read run1.mcap --bytes 6..6 --format raw -o x", 2);
     // One query spans both, and every element counts once.
     assert_eq!(ends(dir, &format!("query r.hf run1.mcap {question}"), 0).out, all);
     let counted =

@@ -69,7 +69,7 @@ fn injected() -> Error {
     Error::Generic { store: "Faulty", source: "503 Slow Down".into() }
 }
 
-fn spoiled(payload: PutPayload) -> PutPayload {
+fn spoiled(payload: &PutPayload) -> PutPayload {
     let mut bytes: Vec<u8> = payload.iter().flat_map(|bytes| bytes.to_vec()).collect();
     let at = bytes.len() / 2;
     if let Some(byte) = bytes.get_mut(at) {
@@ -175,7 +175,7 @@ impl MultipartStore for Faulty {
 
     async fn put_part(&self, _: &ObjectPath, id: &String, part: usize, data: PutPayload) -> Result<PartId> {
         let has = self.before()?;
-        let data = if has(self.faults.spoil) { spoiled(data) } else { data };
+        let data = if has(self.faults.spoil) { spoiled(&data) } else { data };
         let bytes = data.iter().flat_map(|bytes| bytes.to_vec()).collect();
         self.parts.lock().unwrap().get_mut(id).ok_or_else(injected)?.insert(part, bytes);
         Ok(PartId { content_id: part.to_string() })
