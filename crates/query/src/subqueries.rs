@@ -123,6 +123,12 @@ fn embedded(condition: Expr, schema: &DFSchema) -> Result<Expr> {
         Expr::InSubquery(one) => {
             let set = Set::of(&one, schema)?;
             if set.never_null() {
+                let is_correlated = !one.subquery.outer_ref_columns.is_empty();
+                // The engine has no `NOT IN` of several keys.
+                if is_correlated {
+                    let matches = set.matches()?;
+                    return Ok(Transformed::yes(if one.negated { not(matches) } else { matches }));
+                }
                 return Ok(Transformed::no(Expr::InSubquery(one)));
             }
             let mut unknown = Vec::new();

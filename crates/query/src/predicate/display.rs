@@ -23,6 +23,9 @@ impl Predicate {
             Self::Among(column, wanted) => {
                 let (name, kind) = (name(columns, *column), kind(columns, *column));
                 match wanted {
+                    ValueSet::Words(spans) if kind == Type::Float => {
+                        among(&name, &without_signed_nan(spans), |word| value(kind, Cell::Word(*word)))
+                    }
                     ValueSet::Words(spans) => among(&name, spans, |word| value(kind, Cell::Word(*word))),
                     ValueSet::Wide(spans) => among(&name, spans, |wide| value(kind, Cell::Wide(*wide))),
                     ValueSet::Bytes(spans) => among(&name, spans, |bytes| value(kind, Cell::Bytes(bytes))),
@@ -49,6 +52,13 @@ fn name(columns: &Columns, place: usize) -> String {
 
 fn kind(columns: &Columns, place: usize) -> Type {
     columns.at(place).map_or(Type::Binary, |(_, kind)| kind)
+}
+
+/// Spans of floats as one would write them: the words of NaN with a sign, below all numbers, go with the others.
+fn without_signed_nan(spans: &IntervalSet<u64>) -> IntervalSet<u64> {
+    let Cell::Word(least) = Value::Float(f64::NEG_INFINITY).cell() else { return spans.clone() };
+    let signed = IntervalSet::between(Unbounded, Excluded(least));
+    if spans.meets(&least, &least) { spans.or(&signed) } else { spans.and(&signed.complement()) }
 }
 
 /// The values of a column that are wanted.
@@ -170,6 +180,9 @@ mod tests {
             ),
             (column("temp").eq(lit(0.0)), "temp = 0"),
             (column("temp").lt_eq(lit(-2.5)), "temp <= -2.5"),
+            (column("temp").gt(lit(-2.5)), "temp > -2.5"),
+            (column("temp").not_eq(lit(-2.5)), "temp <> -2.5"),
+            (column("temp").eq(lit(f64::NAN)), "temp = NaN"),
             (column("up").is_true(), "up = true"),
             (column("host").eq(lit("o'clock\n")), "host = 'o''clock\\n'"),
             (column("host").is_null(), "host is null"),

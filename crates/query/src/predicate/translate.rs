@@ -30,6 +30,7 @@ enum Literal {
 /// The cells that are equal to a value: from the first to the last. Most are one; of zero there are two.
 enum CellRange {
     Words(u64, u64),
+    Floats(u64, u64),
     Wide(u128),
     Bytes(Vec<u8>),
 }
@@ -53,10 +54,30 @@ impl CellRange {
         }
         Some(match self {
             Self::Words(first, last) => ValueSet::Words(spans(first, last, operator)?),
+            Self::Floats(first, last) => ValueSet::Words(with_all_nan(&spans(first, last, operator)?)?),
             Self::Wide(value) => ValueSet::Wide(spans(value, value, operator)?),
             Self::Bytes(value) => ValueSet::Bytes(spans(value.clone(), value, operator)?),
         })
     }
+}
+
+/// The word of a float.
+fn float_word(value: f64) -> Option<u64> {
+    match Value::Float(value).cell() {
+        Cell::Word(word) => Some(word),
+        Cell::Wide(_) | Cell::Bytes(_) => None,
+    }
+}
+
+/// A set of floats with all NaN, or none: those with a sign have words below all numbers, and to a query they are
+/// equal to the others.
+fn with_all_nan(floats: &IntervalSet<u64>) -> Option<IntervalSet<u64>> {
+    let signed = IntervalSet::between(Unbounded, Excluded(float_word(f64::NEG_INFINITY)?));
+    Some(if floats.meets(&u64::MAX, &u64::MAX) {
+        floats.or(&signed)
+    } else {
+        floats.and(&signed.complement())
+    })
 }
 
 struct Translator<'a, C> {
@@ -167,14 +188,15 @@ fn literal(expression: &Expr, kind: Type) -> Option<Literal> {
     let value = match (kind, value) {
         (Type::Int, value) => Value::Int(integer(value)?.try_into().ok()?),
         (Type::Uint, value) => Value::Uint(integer(value)?.try_into().ok()?),
-        // To the engine both zeros are one.
-        (Type::Float, ScalarValue::Float64(Some(value))) if *value == 0.0 => {
-            return match (Value::Float(-0.0).cell(), Value::Float(0.0).cell()) {
-                (Cell::Word(first), Cell::Word(last)) => Some(Literal::Cell(CellRange::Words(first, last))),
-                _ => None,
+        (Type::Float, ScalarValue::Float64(Some(value))) => {
+            // Both zeros are equal, and so are all NaN.
+            let (first, last) = match *value {
+                0.0 => (float_word(-0.0)?, float_word(0.0)?),
+                value if value.is_nan() => (float_word(f64::INFINITY)? + 1, u64::MAX),
+                value => (float_word(value)?, float_word(value)?),
             };
+            return Some(Literal::Cell(CellRange::Floats(first, last)));
         }
-        (Type::Float, ScalarValue::Float64(Some(value))) => Value::Float(*value),
         (Type::Bool, ScalarValue::Boolean(Some(value))) => Value::Bool(*value),
         (Type::Time, ScalarValue::TimestampNanosecond(Some(value), _)) => Value::Time(Timestamp(*value)),
         (

@@ -128,7 +128,10 @@ impl ColumnBuilder {
             (TypedBuilder::Int(to), _) => to.append_null(),
             (TypedBuilder::Uint(to), Some(Value::Uint(value))) => to.append_value(value),
             (TypedBuilder::Uint(to), _) => to.append_null(),
-            (TypedBuilder::Float(to), Some(Value::Float(value))) => to.append_value(value),
+            // All NaN are one to a query.
+            (TypedBuilder::Float(to), Some(Value::Float(value))) => {
+                to.append_value(if value.is_nan() { f64::NAN } else { value });
+            }
             (TypedBuilder::Float(to), _) => to.append_null(),
             (TypedBuilder::Bool(to), Some(Value::Bool(value))) => to.append_value(value),
             (TypedBuilder::Bool(to), _) => to.append_null(),
@@ -195,7 +198,7 @@ fn append<T: ArrowPrimitiveType>(
     picked: &[bool],
     number: impl Fn(u64) -> T::Native,
 ) {
-    let numbers: Vec<T::Native> = if picked.contains(&false) {
+    let mut numbers: Vec<T::Native> = if picked.contains(&false) {
         words.iter().zip(picked).filter(|(_, picked)| **picked).map(|(word, _)| number(*word)).collect()
     } else {
         words.iter().map(|word| number(*word)).collect()
@@ -207,6 +210,9 @@ fn append<T: ArrowPrimitiveType>(
             let valid = nulls.iter().map(|null| !null).chain(std::iter::repeat(false));
             let valid: Vec<bool> =
                 valid.zip(picked).filter(|(_, picked)| **picked).map(|(valid, _)| valid).collect();
+            // Functions may compute with the number below a null, too, which must not overflow.
+            let nulls = numbers.iter_mut().zip(&valid).filter(|(_, valid)| !**valid);
+            nulls.for_each(|(number, _)| *number = T::Native::default());
             to.append_values(&numbers, &valid);
         }
     }

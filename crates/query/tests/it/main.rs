@@ -4,6 +4,7 @@
 mod addresses;
 mod comparison;
 mod conditions;
+mod exact_answers;
 mod memory_source;
 mod nearest;
 mod precedence;

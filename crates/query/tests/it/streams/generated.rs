@@ -410,7 +410,11 @@ fn numbers_of_payloads_are_those_that_attributes_have_from_the_same_places() {
         ("u16le(payload, 14) & 31", "low"),
         ("i32be(payload, 10) & 65535", "count & 65535"),
         ("i64le(payload, 0) < 0", "i8(payload, 7) < 0"),
-        ("case when wide > 0 then i64le(payload, 0) end", "case when wide > 0 then u64le(payload, 0) end"),
+        // The bits of a NaN may have a sign.
+        (
+            "case when wide > 0 and not isnan(wide) then i64le(payload, 0) end",
+            "case when wide > 0 and not isnan(wide) then u64le(payload, 0) end",
+        ),
     ] {
         let sql = format!("select count(*) n from log where ({number}) is distinct from ({column})");
         assert!(shown(runtime, real, &sql).contains("| 0 |"), "{number} is not {column}");
