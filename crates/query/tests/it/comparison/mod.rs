@@ -7,22 +7,22 @@
 use crate::streams::recorded::{Content, MakeHeader, Recorded};
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
 use datafusion::arrow::util::display::array_value_to_string;
-use datafusion::catalog::TableProvider;
 use datafusion::error::Result;
 use futures::TryStreamExt;
-use holdfast_attributes::Schema;
+use holdfast_attributes::{Schema, Type};
 use holdfast_base::ByteSize;
 use holdfast_media::{MemoryDisk, Seed};
 use holdfast_query::ring_source::{OpenRing, ReaderPool, RingSource};
-use holdfast_query::stream::{ScanDiagnostics, StreamTable};
-use holdfast_query::{Engine, Limits, answer, session};
+use holdfast_query::stream::{OrdinalRuns, ScanDiagnostics};
+use holdfast_query::{Engine, Limits, SourceStream, address, address_type, answer, engine_of};
 use holdfast_reader::RingReader;
 use holdfast_sim::seeds;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -34,7 +34,7 @@ const QUESTIONS: usize = 100;
 /// At most one question in so many may be refused.
 const REFUSED: usize = 8;
 
-const SCHEMA: [&str; 7] = [
+const SCHEMA: [&str; 11] = [
     "id:int=given",
     "w:int=given",
     "u:uint=given",
@@ -42,7 +42,17 @@ const SCHEMA: [&str; 7] = [
     "s:text=given",
     "b:bool=given",
     "ts:time=given",
+    "event_time:time=given",
+    "ip:ip=given",
+    "mac:mac=given",
+    "bin:binary=given",
 ];
+
+/// Floating point numbers, with zeros of both signs and more than one NaN.
+const FLOATS: [f64; 10] = [f64::NAN, -f64::NAN, 0.25, 1.5, 1.5, -2.0, 100.0, -0.0, 0.0, f64::INFINITY];
+const ADDRESSES: [&str; 6] = ["10.0.0.1", "10.0.0.2", "10.1.0.1", "192.168.0.9", "2001:db8::1", "::"];
+const MACS: [[u8; 6]; 3] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 0xff], [0xfe, 0, 0, 0, 0, 1]];
+const BINARIES: [&[u8]; 4] = [b"", b"\x00", b"a", b"\xff\x00a"];
 
 /// Refusals: a part of the message, which docs/search.md explains.
 const REFUSALS: [&str; 4] = [
@@ -62,6 +72,10 @@ struct Row {
     s: Option<&'static str>,
     b: Option<bool>,
     ts: Option<i64>,
+    event_time: Option<i64>,
+    ip: Option<IpAddr>,
+    mac: Option<[u8; 6]>,
+    bin: Option<&'static [u8]>,
 }
 
 /// Rows of a table: few values, which occur several times, and nulls.
@@ -77,10 +91,14 @@ fn row(table: u64, number: u64) -> Row {
         id: some(7, nulls).map(|value| value as i64),
         w: some(4, 2).map(|value| value as i64 - 1),
         u: some(5, 2),
-        x: some(6, 2).map(|value| [f64::NAN, 0.25, 1.5, 1.5, -2.0, 100.0][value as usize]),
+        x: some(FLOATS.len() as u64, 2).map(|value| FLOATS[value as usize]),
         s: some(5, nulls).map(|value| ["a", "b", "ab", "", "B"][value as usize]),
         b: some(2, 3).map(|value| value == 1),
         ts: some(5, 2).map(|value| 1_780_000_000_000_000_000 + value as i64 * 1_000_000_000),
+        event_time: some(12, 2).map(|value| 1_780_000_000_000_000_000 + value as i64 * 1_000_000),
+        ip: some(6, 2).map(|value| ADDRESSES[value as usize].parse().unwrap()),
+        mac: some(3, 2).map(|value| MACS[value as usize]),
+        bin: some(4, nulls).map(|value| BINARIES[value as usize]),
     }
 }
 
@@ -94,6 +112,13 @@ impl Row {
             self.s.map(|value| value.as_bytes().to_vec()),
             self.b.map(|value| vec![u8::from(value)]),
             self.ts.map(|value| value.to_le_bytes().to_vec()),
+            self.event_time.map(|value| value.to_le_bytes().to_vec()),
+            self.ip.map(|value| match value {
+                IpAddr::V4(address) => address.octets().to_vec(),
+                IpAddr::V6(address) => address.octets().to_vec(),
+            }),
+            self.mac.map(|value| value.to_vec()),
+            self.bin.map(<[u8]>::to_vec),
         ];
         let mut header = Vec::new();
         for value in values {
@@ -104,10 +129,49 @@ impl Row {
         header
     }
 
-    fn json(&self, ordinal: u64) -> Value {
-        // JSON has no NaN: DuckDB reads the text.
-        let x = self.x.map(|x| x.to_string());
-        json!([ordinal, self.id, self.w, self.u, x, self.s, self.b, self.ts.map(|ts| ts.to_string())])
+    /// The row as `DuckDB` has it: numbers that JSON cannot state as texts, an address with a text of its order, and
+    /// bytes in hexadecimal digits.
+    fn json(&self, ordinal: u64, time: i64) -> Value {
+        let hex = |bytes: &[u8]| address::show(Type::Binary, bytes);
+        let mapped = |address: IpAddr| match address {
+            IpAddr::V4(address) => address.to_ipv6_mapped(),
+            IpAddr::V6(address) => address,
+        };
+        let payload = payload(ordinal);
+        json!({
+            "ordinal": ordinal,
+            "id": self.id,
+            "w": self.w,
+            "u": self.u,
+            "x": self.x.map(|x| x.to_string()),
+            "s": self.s,
+            "b": self.b,
+            "ts": self.ts,
+            "event_time": self.event_time,
+            "time": time,
+            "ip": self.ip.map(|address| address.to_string()),
+            "ip_key": self.ip.map(|address| hex(&mapped(address).octets())),
+            "mac": self.mac.map(|octets| octets.map(|octet| format!("{octet:02x}")).join(":")),
+            "bin": self.bin.map(hex),
+            "payload": hex(&payload),
+            "payload_text": String::from_utf8_lossy(&payload),
+        })
+    }
+}
+
+/// Payload of an element: text, JSON, bytes that are no text, or nothing.
+fn payload(number: u64) -> Vec<u8> {
+    match number % 4 {
+        0 => Vec::new(),
+        1 => format!("element {number}").into_bytes(),
+        2 => vec![0xff, number as u8, 0, 0x80, 0x7f, 0xfe, 1, 2, 3],
+        _ => format!(
+            "{{\"n\": {number}, \"o\": {{\"f\": {}.5, \"t\": \"x{}\"}}, \"l\": [{}, null]}}",
+            number % 5,
+            number % 3,
+            number.is_multiple_of(2)
+        )
+        .into_bytes(),
     }
 }
 
@@ -118,63 +182,71 @@ const TABLES: [(&str, u64, MakeHeader); 3] = [
     ("c", 6, |_, number| Some(row(3, number).header())),
 ];
 
-fn table(
-    name: &str,
-    rows: u64,
-    header: MakeHeader,
-    diagnostics: &Arc<ScanDiagnostics>,
-) -> Arc<dyn TableProvider> {
+/// A recorded stream of the first rows of a table.
+fn stream(name: &str, rows: u64, header: MakeHeader, diagnostics: &Arc<ScanDiagnostics>) -> SourceStream {
     let schema = Schema::typed(SCHEMA).unwrap();
-    let content =
-        Content { header, noise: 90, element: |_, number| format!("element {number}").into_bytes() };
+    let content = Content { header, noise: 90, element: |_, number| payload(number) };
     let (image, recorded) = Recorded::of(9, rows, Some(&schema), &content);
     let ring: OpenRing = Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
     let source = RingSource::new(ReaderPool::new(&ring), HashMap::new(), Arc::clone(diagnostics));
-    Arc::new(StreamTable::new(name, recorded.stream, schema, Arc::new(source)))
+    let (name, ring) = (name.to_owned(), "a ring".to_owned());
+    SourceStream { name, id: recorded.stream, schema, source: Arc::new(source), ring, ordinals: None }
 }
 
-fn engine() -> Engine {
+/// An engine over the tables. Each is a recording, or a union of two with the first half of the rows in both.
+fn engine(is_union: bool) -> Engine {
     let diagnostics = Arc::new(ScanDiagnostics::default());
-    let streams = TABLES
-        .iter()
-        .map(|(name, rows, header)| ((*name).to_owned(), table(name, *rows, *header, &diagnostics)));
+    let mut streams = Vec::new();
+    for (name, rows, header) in TABLES {
+        streams.push(stream(name, rows, header, &diagnostics));
+        if is_union {
+            let ordinals = Some(OrdinalRuns::new(vec![(0, rows / 2 - 1)]));
+            streams.push(SourceStream { ordinals, ..stream(name, rows / 2, header, &diagnostics) });
+        }
+    }
     let limits = Limits {
         memory: ByteSize::mib(256),
         spill: None,
         spill_bytes: ByteSize::mib(64),
         threads: NonZeroUsize::new(2).unwrap(),
     };
-    let context = session(&limits, Vec::new(), streams.collect()).unwrap();
-    Engine { context, diagnostics }
+    engine_of(&limits, streams, Vec::new()).unwrap()
 }
 
 /// A cell in a form that is the same for equal values: floating point numbers with ten digits, whole numbers and times in
 /// nanoseconds exactly.
 fn normal(text: &str) -> String {
     const SMALL: u128 = 1_000_000_000;
+    /// Rounding errors around zero are less.
+    const ZERO: f64 = 1e-12;
     match text.parse::<f64>() {
         // A small number may be whole on one side alone.
         Ok(_) if text.parse::<i128>().is_ok_and(|whole| whole.unsigned_abs() > SMALL) => text.to_owned(),
         Ok(number) if number.is_nan() => "NaN".to_owned(),
-        Ok(number) => format!("{:.9e}", number + 0.0),
+        Ok(number) if number.abs() < ZERO => format!("{:.9e}", 0.0),
+        Ok(number) => format!("{number:.9e}"),
         Err(_) => text.to_owned(),
     }
 }
 
 fn cells(batch: &RecordBatch) -> Vec<Vec<String>> {
-    let column = |array: &Arc<dyn Array>| -> Vec<String> {
+    let column = |(array, field): (&Arc<dyn Array>, &Arc<Field>)| -> Vec<String> {
+        let address = address_type(field);
         let array = match array.data_type() {
             DataType::Timestamp(..) => cast(array, &DataType::Int64).unwrap(),
             _ => Arc::clone(array),
         };
         let cell = |at: usize| match array.data_type() {
             _ if array.is_null(at) => "null".to_owned(),
+            DataType::FixedSizeBinary(_) if address.is_some() => {
+                address::show(address.unwrap(), array.as_fixed_size_binary().value(at))
+            }
             DataType::Float64 => normal(&format!("{:?}", array.as_primitive::<Float64Type>().value(at))),
             _ => normal(&array_value_to_string(&array, at).unwrap()),
         };
         (0..array.len()).map(cell).collect()
     };
-    let columns: Vec<Vec<String>> = batch.columns().iter().map(column).collect();
+    let columns: Vec<Vec<String>> = batch.columns().iter().zip(batch.schema().fields()).map(column).collect();
     (0..batch.num_rows()).map(|at| columns.iter().map(|column| column[at].clone()).collect()).collect()
 }
 
@@ -184,12 +256,13 @@ async fn asked(engine: &Engine, sql: &str) -> Result<Vec<Vec<String>>> {
 }
 
 /// Questions with the answers of `DuckDB`.
-fn questions(python: &Path) -> Vec<Value> {
-    let rows = |table: usize, rows: u64| -> Vec<Value> {
-        (0..rows).map(|number| row(table as u64 + 1, number).json(number)).collect()
+fn questions(python: &Path, times: impl Fn(&str) -> Vec<i64>) -> Vec<Value> {
+    let rows = |table: usize, name: &str| -> Vec<Value> {
+        let times = times(name).into_iter().zip(0..);
+        times.map(|(time, number)| row(table as u64 + 1, number).json(number, time)).collect()
     };
     let tables: BTreeMap<&str, Vec<Value>> =
-        TABLES.iter().enumerate().map(|(at, (name, count, _))| (*name, rows(at, *count))).collect();
+        TABLES.iter().enumerate().map(|(at, (name, ..))| (*name, rows(at, name))).collect();
     let given = json!({ "seeds": seeds(SEEDS), "count": QUESTIONS, "tables": tables }).to_string();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/comparison/questions.py");
     let mut child = (Command::new(python).arg(script))
@@ -252,11 +325,18 @@ fn generated_questions_have_the_answers_of_duckdb() {
         eprintln!("skipped: HOLDFAST_PYTHON has no package duckdb");
         return;
     };
-    let (engine, runtime) =
-        (engine(), tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap());
-    let questions = questions(&python);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let engines = [engine(false), engine(true)];
+    // Arrival times are those of the recording.
+    let times = |name: &str| -> Vec<i64> {
+        let sql = format!("select cast(time as bigint) from {name} order by ordinal");
+        let rows = runtime.block_on(asked(&engines[0], &sql)).unwrap();
+        rows.iter().map(|row| row[0].parse::<f64>().unwrap() as i64).collect()
+    };
+    let questions = questions(&python, times);
     let ask = |questions: &[Value]| -> Vec<Compared> {
-        questions.iter().map(|question| compared(&runtime, &engine, question)).collect()
+        let asked = questions.iter().zip(engines.iter().cycle());
+        asked.map(|(question, engine)| compared(&runtime, engine, question)).collect()
     };
     let (first, second) = questions.split_at(questions.len() / 2);
     let outcomes = std::thread::scope(|scope| {
