@@ -63,8 +63,8 @@ fn a_hold_becomes_a_dataset_that_is_read_and_queried_like_the_ring() {
         assert!(ring == dataset, "{less}");
         assert_eq!(ring.iter().filter(|byte| **byte == b'\n').count(), lines, "{less}");
     }
-    let said = ends(dir, "read run1.mcap --bytes 0..6 --ordinals 6000..6002 --format raw -o -", 0);
-    assert_eq!(said.bytes, b"{\"n\": {\"n\": ");
+    let part = ends(dir, "read run1.mcap --bytes 0..6 --ordinals 6000..6002 --format raw -o -", 0);
+    assert_eq!(part.bytes, b"{\"n\": {\"n\": ");
     ends(dir, "read run1.mcap --bytes 6..6 --format raw -o x", 2);
     // One query spans both, and every element counts once.
     assert_eq!(ends(dir, &format!("query r.hf run1.mcap {question}"), 0).out, all);
