@@ -78,18 +78,19 @@ pub(crate) fn decompress(name: &str, bytes: &[u8], size: usize) -> io::Result<Ve
     if size > MOST_RECORDS {
         return Err(io::Error::other(format!("it states {size} bytes, and {MOST_RECORDS} at most are read")));
     }
-    let all = |reader: &mut dyn io::Read| -> io::Result<Vec<u8>> {
-        // One byte more than announced shows that the size is wrong, and no more memory is used for it.
-        let mut out = Vec::with_capacity(size.min(MOST_AHEAD));
-        reader.take(size as u64 + 1).read_to_end(&mut out)?;
-        Ok(out)
-    };
-    let out = match name {
-        "" => bytes.to_vec(),
-        "lz4" => all(&mut lz4_flex::frame::FrameDecoder::new(bytes))?,
-        "zstd" => all(&mut zstd::Decoder::with_buffer(bytes)?)?,
-        other => return Err(io::Error::other(format!("unknown compression `{other}`"))),
-    };
+    match name {
+        "" => exactly(&mut &*bytes, size),
+        "lz4" => exactly(&mut lz4_flex::frame::FrameDecoder::new(bytes), size),
+        "zstd" => exactly(&mut zstd::Decoder::with_buffer(bytes)?, size),
+        other => Err(io::Error::other(format!("unknown compression `{other}`"))),
+    }
+}
+
+/// Reads a decoder to its end, which must come after exactly `size` bytes.
+pub(crate) fn exactly(decoder: &mut dyn io::Read, size: usize) -> io::Result<Vec<u8>> {
+    // One byte more than announced shows that the size is wrong, and no more memory is used for it.
+    let mut out = Vec::with_capacity(size.min(MOST_AHEAD));
+    decoder.take(size as u64 + 1).read_to_end(&mut out)?;
     if out.len() == size {
         Ok(out)
     } else {

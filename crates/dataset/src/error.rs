@@ -52,6 +52,9 @@ pub enum DatasetError {
         /// Kind of the entry.
         what: String,
     },
+    /// The file is no ROS bag, or one of another version.
+    #[error("this is no ROS 1 bag: {0}")]
+    NoBag(String),
     /// A limit of the format.
     #[error("{0}")]
     Limit(String),

@@ -1,10 +1,11 @@
 //! Datasets: immutable, compressed MCAP files with an index and a manifest inside, written from the items of a reader.
 //!
 //! Here belong the MCAP file (written front to back, compressed on several threads), the attribute index (Parquet), the
-//! manifest (JSON), and reading by range with verification. Not here: places where datasets are stored (`vault`), SQL
-//! itself (`query`), and what commands print. docs/dataset.md draws the file.
+//! manifest (JSON), reading by range with verification, and conversions of other files. Not here: places where datasets
+//! are stored (`vault`), SQL itself (`query`), and what commands print. docs/dataset.md draws the file.
 #![forbid(unsafe_code)]
 
+mod bag;
 mod chunks;
 mod compression;
 mod error;
@@ -22,6 +23,7 @@ mod target;
 mod verify;
 mod writer;
 
+pub use bag::{BagConversion, BagDamage, ConvertedBag, convert_bag, is_bag};
 pub use compression::Compression;
 pub use error::DatasetError;
 pub use evacuate::{Evacuated, Evacuation, evacuate, failure, finished, origin};

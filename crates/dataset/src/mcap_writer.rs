@@ -46,9 +46,22 @@ pub(crate) struct McapWriter<W> {
 }
 
 impl<W: Write> McapWriter<W> {
-    /// Begins an MCAP file.
+    /// Begins an MCAP file without a profile.
     pub(crate) fn new(
         out: W,
+        compression: Compression,
+        chunk_bytes: usize,
+        threads: usize,
+    ) -> Result<Self, DatasetError> {
+        let library = concat!("holdfast ", env!("CARGO_PKG_VERSION")).to_owned();
+        let header = Header { profile: String::new(), library };
+        Self::with_header(out, &header, compression, chunk_bytes, threads)
+    }
+
+    /// Begins an MCAP file with a header record.
+    pub(crate) fn with_header(
+        out: W,
+        header: &Header,
         compression: Compression,
         chunk_bytes: usize,
         threads: usize,
@@ -68,9 +81,8 @@ impl<W: Write> McapWriter<W> {
             attachments: Vec::new(),
             own: Vec::new(),
         };
-        let library = concat!("holdfast ", env!("CARGO_PKG_VERSION")).to_owned();
         let mut bytes = MAGIC.to_vec();
-        put(&mut bytes, op::HEADER, &Header { profile: String::new(), library });
+        put(&mut bytes, op::HEADER, header);
         writer.write(&bytes)?;
         Ok(writer)
     }

@@ -1,5 +1,6 @@
-//! `holdfast dataset`: look at a dataset, verify it, pack and unpack folders.
+//! `holdfast dataset`: look at a dataset, verify it, convert other files, pack and unpack folders.
 
+use crate::commands::conversion::{self, ConvertArgs};
 use crate::commands::packed_folder::{self, CatArgs, PackArgs, UnpackArgs};
 use crate::out::Out;
 use crate::progress;
@@ -12,11 +13,11 @@ use holdfast_dataset::{Finding, verify};
 use holdfast_vault::Place;
 use std::path::{Path, PathBuf};
 
-/// Show, verify or unpack a dataset, or pack a folder into one
+/// Show, verify or unpack a dataset, pack a folder into one, or convert other files
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Examples:\n  holdfast dataset info run1.mcap\n  holdfast dataset verify run1.mcap\n  \
-    holdfast dataset pack /data/run1 -o run1.mcap\n  holdfast dataset unpack run1.mcap /data/again"
+    holdfast dataset convert run1.bag -o run1.mcap\n  holdfast dataset pack /data/run1 -o run1.mcap\n  holdfast dataset unpack run1.mcap /data/again"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -41,6 +42,7 @@ enum What {
         #[arg(value_name = "FILE|VAULT:PATH")]
         file: PathBuf,
     },
+    Convert(ConvertArgs),
     Pack(PackArgs),
     Unpack(UnpackArgs),
     Cat(CatArgs),
@@ -51,6 +53,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     match &args.what {
         What::Info { file } => info(file, out),
         What::Verify { file } => verified(file, out),
+        What::Convert(args) => conversion::convert(args, out),
         What::Pack(args) => packed_folder::pack(args, out),
         What::Unpack(args) => packed_folder::unpack(args, out),
         What::Cat(args) => packed_folder::cat(args),

@@ -4,6 +4,7 @@ mod archive;
 mod audit;
 mod check;
 mod command_line;
+mod conversion;
 mod dataset;
 mod evacuate;
 mod format;

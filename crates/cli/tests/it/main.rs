@@ -5,6 +5,7 @@ mod alone;
 mod answers;
 mod asked;
 mod audit;
+mod bags;
 mod beside;
 mod birds_eye;
 mod common;

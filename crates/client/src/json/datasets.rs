@@ -169,3 +169,24 @@ pub struct ListedEntry {
     pub path: String,
     pub reason: String,
 }
+
+/// File that was converted.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct ConvertedFile<'a> {
+    pub path: &'a Path,
+    pub output: &'a Path,
+    pub bytes: u64,
+    pub channels: u64,
+    pub messages: u64,
+    pub damage: Option<FileDamage<'a>>,
+}
+
+/// First damage of a file of which the rest was saved.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct FileDamage<'a> {
+    pub at_byte: u64,
+    pub cause: &'a str,
+    pub lost_chunks: u64,
+}

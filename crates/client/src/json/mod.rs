@@ -26,9 +26,9 @@ pub use check::{CheckedRing, DamagedPlace, RebuiltRing};
 pub use condition_hold::{DistilledSlots, HoldProgress, UnseenElements};
 pub use counters::Counters;
 pub use datasets::{
-    ArchivedDataset, CheckedVault, DamagedDataset, DamagedPart, DatasetInfo, EvacuatedHold, ListedEntry,
-    PackedFolder, RemovedObject, ScrubbedVault, SyncedVaults, UnpackedFolder, VaultLine, VaultObjectLine,
-    VerifiedDataset,
+    ArchivedDataset, CheckedVault, ConvertedFile, DamagedDataset, DamagedPart, DatasetInfo, EvacuatedHold,
+    FileDamage, ListedEntry, PackedFolder, RemovedObject, ScrubbedVault, SyncedVaults, UnpackedFolder,
+    VaultLine, VaultObjectLine, VerifiedDataset,
 };
 pub use exports::{HitsExport, RangeExport};
 pub use failure::ErrorMessage;
