@@ -1,8 +1,9 @@
 //! Chunks of messages, compressed by worker threads and given back in order.
 
 use crate::compression::Compression;
-use crate::records::{HEAD, begin, content, end, message, put};
-use mcap::records::{ChunkHeader, ChunkIndex, MessageHeader, MessageIndex, MessageIndexEntry, op};
+use crate::records::{HEAD, begin, content, end, message, put, record};
+use mcap::parse_record;
+use mcap::records::{ChunkHeader, ChunkIndex, MessageHeader, MessageIndex, MessageIndexEntry, Record, op};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -50,10 +51,28 @@ impl OpenChunk {
         content(&mut bytes, &header);
         bytes.extend_from_slice(&packed);
         end(&mut bytes, head);
+        Ok(PackedChunk::new(bytes, header, self.index))
+    }
+}
+
+/// Chunk as it lies in the file, and behind it its message indexes.
+#[derive(Debug)]
+pub(crate) struct PackedChunk {
+    /// Chunk record and message index records.
+    pub(crate) bytes: Vec<u8>,
+    /// Its entry in the summary; offsets are relative to the chunk's beginning.
+    pub(crate) index: ChunkIndex,
+    /// BLAKE3 of the chunk record.
+    pub(crate) hash: blake3::Hash,
+}
+
+impl PackedChunk {
+    /// Adds message indexes to a chunk record.
+    fn new(mut bytes: Vec<u8>, header: ChunkHeader, index: BTreeMap<u16, Vec<MessageIndexEntry>>) -> Self {
         let chunk_length = bytes.len() as u64;
         let hash = blake3::hash(&bytes);
         let mut offsets = BTreeMap::new();
-        for (channel_id, records) in self.index {
+        for (channel_id, records) in index {
             offsets.insert(channel_id, bytes.len() as u64);
             put(&mut bytes, op::MESSAGE_INDEX, &MessageIndex { channel_id, records });
         }
@@ -68,19 +87,24 @@ impl OpenChunk {
             compressed_size: header.compressed_size,
             uncompressed_size: header.uncompressed_size,
         };
-        Ok(PackedChunk { bytes, index, hash })
+        Self { bytes, index, hash }
     }
-}
 
-/// Chunk as it lies in the file, and behind it its message indexes.
-#[derive(Debug)]
-pub(crate) struct PackedChunk {
-    /// Chunk record and message index records.
-    pub(crate) bytes: Vec<u8>,
-    /// Its entry in the summary; offsets are relative to the chunk's beginning.
-    pub(crate) index: ChunkIndex,
-    /// BLAKE3 of the chunk record.
-    pub(crate) hash: blake3::Hash,
+    /// Makes one of a chunk record and its messages, each with the offset of its record.
+    pub(crate) fn adopt(chunk: &[u8], messages: &[(MessageHeader, u64)]) -> Result<Self, String> {
+        let (opcode, content) = record(chunk).ok_or("its record is cut off")?;
+        let parsed = parse_record(opcode, content).map_err(|error| error.to_string())?;
+        let Record::Chunk { mut header, .. } = parsed else { return Err("it is no chunk record".to_owned()) };
+        let mut index: BTreeMap<u16, Vec<MessageIndexEntry>> = BTreeMap::new();
+        for (message, offset) in messages {
+            let entry = MessageIndexEntry { log_time: message.log_time, offset: *offset };
+            index.entry(message.channel_id).or_default().push(entry);
+        }
+        let times = || messages.iter().map(|(message, _)| message.log_time);
+        header.message_start_time = times().min().unwrap_or_default();
+        header.message_end_time = times().max().unwrap_or_default();
+        Ok(Self::new(chunk.to_vec(), header, index))
+    }
 }
 
 type Reply = SyncSender<io::Result<PackedChunk>>;

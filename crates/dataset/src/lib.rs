@@ -8,6 +8,7 @@
 mod bag;
 mod chunks;
 mod compression;
+mod damage;
 mod error;
 mod evacuate;
 mod events;
@@ -17,14 +18,17 @@ mod mcap_writer;
 mod pack;
 mod reader;
 mod records;
+mod recovery;
+mod scan;
 mod storage;
 mod table;
 mod target;
 mod verify;
 mod writer;
 
-pub use bag::{BagConversion, BagDamage, ConvertedBag, convert_bag, is_bag};
+pub use bag::{BagConversion, ConvertedBag, convert_bag, is_bag};
 pub use compression::Compression;
+pub use damage::Damage;
 pub use error::DatasetError;
 pub use evacuate::{Evacuated, Evacuation, evacuate, failure, finished, origin};
 pub use manifest::{
@@ -33,6 +37,7 @@ pub use manifest::{
 };
 pub use pack::{LeftOut, PackProgress, Packed, PackedTree, Packing, RawFrame, Unpacked, pack, unpack};
 pub use reader::{Dataset, ReadCounts};
+pub use recovery::{Recovered, recover};
 pub use storage::{LocalFile, RangeRead, is_mcap};
 pub use table::streams;
 pub use target::{LocalTarget, Passed, Target};

@@ -7,7 +7,7 @@ use crate::manifest::ChunkEntry;
 use crate::records::{HEAD, MAGIC, begin, content, end, put};
 use mcap::records::{
     AttachmentHeader, AttachmentIndex, Channel, ChunkIndex, DataEnd, Footer, Header, MessageHeader,
-    SchemaHeader, Statistics, SummaryOffset, op,
+    MetadataIndex, SchemaHeader, Statistics, SummaryOffset, op,
 };
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -41,6 +41,7 @@ pub(crate) struct McapWriter<W> {
     chunks: Vec<ChunkIndex>,
     hashes: Vec<blake3::Hash>,
     attachments: Vec<AttachmentIndex>,
+    metadata: Vec<MetadataIndex>,
     /// Records of the application at the end of the summary: opcode and content.
     own: Vec<(u8, Vec<u8>)>,
 }
@@ -79,6 +80,7 @@ impl<W: Write> McapWriter<W> {
             chunks: Vec::new(),
             hashes: Vec::new(),
             attachments: Vec::new(),
+            metadata: Vec::new(),
             own: Vec::new(),
         };
         let mut bytes = MAGIC.to_vec();
@@ -87,7 +89,8 @@ impl<W: Write> McapWriter<W> {
         Ok(writer)
     }
 
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    /// Writes bytes of a record that is copied.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.out.write_all(bytes)?;
         self.at += bytes.len() as u64;
         Ok(())
@@ -159,6 +162,12 @@ impl<W: Write> McapWriter<W> {
             self.seal()?;
         }
         let offset = self.open.message(header, data);
+        self.count(header);
+        Ok(Position { chunk: self.number, offset })
+    }
+
+    /// Counts a message in the statistics.
+    fn count(&mut self, header: &MessageHeader) {
         let statistics = &mut self.statistics;
         let time = header.log_time;
         let is_first = statistics.message_count == 0;
@@ -166,7 +175,6 @@ impl<W: Write> McapWriter<W> {
         statistics.message_end_time = statistics.message_end_time.max(time);
         statistics.message_count += 1;
         *statistics.channel_message_counts.entry(header.channel_id).or_default() += 1;
-        Ok(Position { chunk: self.number, offset })
     }
 
     /// Ends the open chunk.
@@ -174,12 +182,75 @@ impl<W: Write> McapWriter<W> {
         if self.open.len() == 0 {
             return Ok(());
         }
-        self.number = self
-            .number
-            .checked_add(1)
-            .ok_or_else(|| DatasetError::Limit("a dataset has at most 2^32 chunks".to_owned()))?;
+        self.next_number()?;
         let done = self.packers.give(std::mem::take(&mut self.open))?;
         done.map_or(Ok(()), |chunk| self.place(chunk))
+    }
+
+    fn next_number(&mut self) -> Result<(), DatasetError> {
+        let next = self.number.checked_add(1);
+        self.number =
+            next.ok_or_else(|| DatasetError::Limit("a dataset has at most 2^32 chunks".to_owned()))?;
+        Ok(())
+    }
+
+    /// Adds a schema with its id; one of a chunk is written in the summary alone.
+    pub(crate) fn adopt_schema(
+        &mut self,
+        header: SchemaHeader,
+        data: Vec<u8>,
+        in_file: bool,
+    ) -> Result<(), DatasetError> {
+        if in_file {
+            let mut bytes = Vec::new();
+            put_schema(&mut bytes, &header, &data);
+            self.write(&bytes)?;
+        }
+        self.schemas.push((header, data));
+        Ok(())
+    }
+
+    /// Adds a channel with its id; one of a chunk is written in the summary alone.
+    pub(crate) fn adopt_channel(&mut self, channel: Channel, in_file: bool) -> Result<(), DatasetError> {
+        if in_file {
+            let mut bytes = Vec::new();
+            put(&mut bytes, op::CHANNEL, &channel);
+            self.write(&bytes)?;
+        }
+        self.channels.push(channel);
+        Ok(())
+    }
+
+    /// Adds a chunk of another file with these messages.
+    pub(crate) fn adopt_chunk(
+        &mut self,
+        chunk: PackedChunk,
+        messages: &[(MessageHeader, u64)],
+    ) -> Result<(), DatasetError> {
+        self.drain()?;
+        self.next_number()?;
+        for (header, _) in messages {
+            self.count(header);
+        }
+        self.place(chunk)
+    }
+
+    /// Adds the entry of an attachment whose record is written next.
+    pub(crate) fn adopt_attachment(&mut self, index: AttachmentIndex) -> Result<(), DatasetError> {
+        self.drain()?;
+        self.attachments.push(AttachmentIndex { offset: self.at, ..index });
+        Ok(())
+    }
+
+    /// Adds a metadata record as it is.
+    pub(crate) fn adopt_metadata(&mut self, record: &[u8], name: String) -> Result<(), DatasetError> {
+        self.metadata.push(MetadataIndex { offset: self.at, length: record.len() as u64, name });
+        Ok(self.write(record)?)
+    }
+
+    /// Messages and chunks so far.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.statistics.message_count, self.chunks.len() as u64)
     }
 
     /// Writes a chunk that is compressed.
@@ -280,6 +351,7 @@ impl<W: Write> McapWriter<W> {
         statistics.schema_count = number(self.schemas.len(), "schemas")?;
         statistics.channel_count = self.channels.len() as u32;
         statistics.attachment_count = self.attachments.len() as u32;
+        statistics.metadata_count = self.metadata.len() as u32;
         statistics.chunk_count = self.chunks.len() as u32;
         let mut summary = Vec::new();
         let mut groups = Vec::new();
@@ -304,6 +376,9 @@ impl<W: Write> McapWriter<W> {
         });
         group(&mut summary, op::ATTACHMENT_INDEX, &mut |out| {
             self.attachments.iter().for_each(|index| put(out, op::ATTACHMENT_INDEX, index));
+        });
+        group(&mut summary, op::METADATA_INDEX, &mut |out| {
+            self.metadata.iter().for_each(|index| put(out, op::METADATA_INDEX, index));
         });
         for (opcode, content) in &self.own {
             group(&mut summary, *opcode, &mut |out| {

@@ -34,7 +34,7 @@ pub(crate) const FOOTER: usize = HEAD + 20 + MAGIC.len();
 
 /// Summary of an MCAP file, as far as datasets need it.
 #[derive(Debug, Default)]
-struct Summary {
+pub(crate) struct Summary {
     chunks: Vec<ChunkIndex>,
     attachments: Vec<AttachmentIndex>,
 }
@@ -464,7 +464,7 @@ pub(crate) fn footer(tail: &[u8]) -> Result<Footer, DatasetError> {
 }
 
 /// Summary of a file, read from its end.
-fn summary(file: &dyn RangeRead) -> Result<Summary, DatasetError> {
+pub(crate) fn summary(file: &dyn RangeRead) -> Result<Summary, DatasetError> {
     let not = |cause: &str| DatasetError::NotMcap(cause.to_owned());
     let size = file.size();
     let start = size.saturating_sub(TAIL);
@@ -504,7 +504,7 @@ fn summary(file: &dyn RangeRead) -> Result<Summary, DatasetError> {
 }
 
 /// Data of an attachment, verified by its CRC.
-fn attachment(file: &dyn RangeRead, index: &AttachmentIndex) -> Result<Bytes, DatasetError> {
+pub(crate) fn attachment(file: &dyn RangeRead, index: &AttachmentIndex) -> Result<Bytes, DatasetError> {
     let place = || format!("attachment `{}`", index.name);
     if index.length > MOST_SUMMARY {
         return Err(DatasetError::Limit(format!("{} has more than {MOST_SUMMARY} bytes", place())));

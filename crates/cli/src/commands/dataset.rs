@@ -1,6 +1,6 @@
-//! `holdfast dataset`: look at a dataset, verify it, convert other files, pack and unpack folders.
+//! `holdfast dataset`: look at a dataset, verify it, convert or recover files, pack and unpack folders.
 
-use crate::commands::conversion::{self, ConvertArgs};
+use crate::commands::conversion::{self, ConvertArgs, RecoverArgs};
 use crate::commands::packed_folder::{self, CatArgs, PackArgs, UnpackArgs};
 use crate::out::Out;
 use crate::progress;
@@ -13,7 +13,7 @@ use holdfast_dataset::{Finding, verify};
 use holdfast_vault::Place;
 use std::path::{Path, PathBuf};
 
-/// Show, verify or unpack a dataset, pack a folder into one, or convert other files
+/// Show, verify, recover or unpack a dataset, pack a folder into one, or convert other files
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Examples:\n  holdfast dataset info run1.mcap\n  holdfast dataset verify run1.mcap\n  \
@@ -43,6 +43,7 @@ enum What {
         file: PathBuf,
     },
     Convert(ConvertArgs),
+    Recover(RecoverArgs),
     Pack(PackArgs),
     Unpack(UnpackArgs),
     Cat(CatArgs),
@@ -54,6 +55,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         What::Info { file } => info(file, out),
         What::Verify { file } => verified(file, out),
         What::Convert(args) => conversion::convert(args, out),
+        What::Recover(args) => conversion::recovered(args, out),
         What::Pack(args) => packed_folder::pack(args, out),
         What::Unpack(args) => packed_folder::unpack(args, out),
         What::Cat(args) => packed_folder::cat(args),

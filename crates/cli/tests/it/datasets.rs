@@ -178,3 +178,53 @@ fn an_evacuation_that_cannot_be_done_changes_nothing() {
     assert!(!dir.join("run.mcap").exists());
     assert_eq!(ends(dir, "holds r.hf --json", 0).lines().len(), 1);
 }
+
+#[test]
+fn a_cut_dataset_is_recovered_up_to_its_last_whole_chunk() {
+    let folder = folder();
+    let dir = folder.path();
+    held(dir);
+    ends(dir, "evacuate r.hf 1 --to run1.mcap", 0);
+    let bytes = fs::read(dir.join("run1.mcap")).unwrap();
+    let info = ends(dir, "dataset info run1.mcap --json", 0).json();
+    let chunks = info["manifest"]["chunks"].as_array().unwrap();
+    let end = |at: usize| chunks[at]["offset"].as_u64().unwrap() + chunks[at]["length"].as_u64().unwrap();
+    assert!(chunks.len() > 3);
+    fs::write(dir.join("cut.mcap"), &bytes[..end(2) as usize - 1]).unwrap();
+    let said = ends(dir, "dataset recover cut.mcap -o saved.mcap --json", 0).json();
+    documented("dataset", [&said]);
+    assert_eq!((&said["chunks"], &said["dataset"]), (&2.into(), &serde_json::Value::Null));
+    let said = run(dir, "dataset recover cut.mcap -o again.mcap");
+    assert!(
+        said.out.contains("a plain MCAP file") && said.err.contains("is cut off"),
+        "{}{}",
+        said.out,
+        said.err
+    );
+    // Behind the manifest the whole dataset comes back.
+    fs::write(dir.join("tail.mcap"), &bytes[..bytes.len() - 50]).unwrap();
+    let said = ends(dir, "dataset recover tail.mcap -o whole.mcap --json", 0).json();
+    assert_eq!(said["dataset"], info["dataset"]);
+    assert!(fs::read(dir.join("whole.mcap")).unwrap() == bytes);
+    for (length, words) in [(end(0) as usize - 1, "no chunk of the file is whole"), (3, "MCAP magic")] {
+        fs::write(dir.join("short.mcap"), &bytes[..length]).unwrap();
+        let said = ends(dir, "dataset recover short.mcap -o none.mcap", 1);
+        assert!(said.err.contains(words) && !dir.join("none.mcap").exists(), "{}", said.err);
+    }
+    let Some(python) = std::env::var_os("HOLDFAST_PYTHON").filter(|python| Path::new(python).is_file())
+    else {
+        eprintln!("HOLDFAST_PYTHON is unset: the package mcap does not look at the recovered file");
+        return;
+    };
+    let script = "
+import json
+from mcap.reader import make_reader
+with open('saved.mcap', 'rb') as file:
+    reader = make_reader(file, validate_crcs=True)
+    seen = [json.loads(m.data)['n'] for s, c, m in reader.iter_messages(topics=['log'])]
+    assert seen == list(range(5000, 5000 + len(seen))) and len(seen) > 100, len(seen)
+    assert reader.get_summary().statistics.message_count == len(seen)
+";
+    let said = Command::new(python).current_dir(dir).args(["-c", script]).output().unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+}

@@ -182,6 +182,20 @@ pub struct ConvertedFile<'a> {
     pub damage: Option<FileDamage<'a>>,
 }
 
+/// File that was recovered.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct RecoveredFile<'a> {
+    pub path: &'a Path,
+    pub output: &'a Path,
+    pub dataset: Option<&'a str>,
+    pub bytes: u64,
+    pub chunks: u64,
+    pub channels: u64,
+    pub messages: u64,
+    pub damage: Option<FileDamage<'a>>,
+}
+
 /// First damage of a file of which the rest was saved.
 #[expect(missing_docs, reason = "docs/commands.md lists the fields")]
 #[derive(Serialize)]

@@ -1,6 +1,7 @@
 //! Conversion of a ROS bag to an MCAP file with the profile `ros1`, which ROS tools read.
 
-use crate::bag::reader::{BagDamage, BagItem, read_bag};
+use crate::bag::reader::{BagItem, read_bag};
+use crate::damage::Damage;
 use crate::error::DatasetError;
 use crate::evacuate::failure;
 use crate::mcap_writer::McapWriter;
@@ -39,7 +40,7 @@ pub struct ConvertedBag {
     /// Number of its messages.
     pub messages: u64,
     /// Damage of the bag.
-    pub damage: Option<BagDamage>,
+    pub damage: Option<Damage>,
 }
 
 /// Converts a bag. `progress` is told the bytes of the bag that were read.
@@ -61,7 +62,7 @@ pub fn convert_bag(conversion: &BagConversion<'_>, progress: &mut dyn FnMut(u64)
         (Ok(damage), None) => damage,
     };
     let (messages, channels) = (converter.messages, converter.channels.len() as u64);
-    if let Some(BagDamage { at, cause, .. }) = &damage
+    if let Some(Damage { at, cause, .. }) = &damage
         && (!salvage || messages == 0)
     {
         let what = format!("the bag is damaged: the record at byte {at}: {cause}");

@@ -8,4 +8,4 @@ mod reader;
 mod record;
 
 pub use convert::{BagConversion, ConvertedBag, convert_bag};
-pub use reader::{BagDamage, is_bag};
+pub use reader::is_bag;

@@ -2,6 +2,7 @@
 
 use crate::bag::record::{Connection, Fields, op, record};
 use crate::compression::{decompress, exactly};
+use crate::damage::Damage;
 use crate::error::DatasetError;
 use crate::storage::RangeRead;
 use std::collections::HashMap;
@@ -38,17 +39,6 @@ pub(crate) enum BagItem<'a> {
     Message { connection: u32, time: u64, data: &'a [u8] },
 }
 
-/// Damage of a bag.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BagDamage {
-    /// Offset of the first damaged record.
-    pub at: u64,
-    /// The check that failed.
-    pub cause: String,
-    /// Number of damaged chunks whose messages are lost.
-    pub lost_chunks: u64,
-}
-
 type Sink<'a> = dyn FnMut(BagItem<'_>) -> Result<(), DatasetError> + 'a;
 
 /// Reads all whole records of a bag. Damage is returned: chunks that are damaged are left out, and the reading ends where
@@ -57,7 +47,7 @@ pub(crate) fn read_bag(
     file: &dyn RangeRead,
     sink: &mut Sink<'_>,
     progress: &mut dyn FnMut(u64),
-) -> Result<Option<BagDamage>, DatasetError> {
+) -> Result<Option<Damage>, DatasetError> {
     let size = file.size();
     let magic = file.read(0, usize::try_from(size).unwrap_or(usize::MAX).min(MAGIC.len()))?;
     if magic != MAGIC {
@@ -105,7 +95,7 @@ struct Reader<'f> {
     size: u64,
     connections: HashMap<u32, Connection>,
     messages: u64,
-    damage: Option<BagDamage>,
+    damage: Option<Damage>,
 }
 
 /// Place of a record: its header, and where its data lies.
@@ -123,7 +113,7 @@ impl Place {
 
 impl Reader<'_> {
     fn damaged(&mut self, at: u64, cause: String) {
-        self.damage.get_or_insert(BagDamage { at, cause, lost_chunks: 0 });
+        Damage::note(&mut self.damage, at, cause);
     }
 
     /// The record at an offset; its data lies in the file.

@@ -17,6 +17,7 @@ mod unpack;
 mod verification;
 mod walk;
 
+pub(crate) use directory::{ROOT, root_bytes};
 pub use image::RawFrame;
 pub use packer::{LeftOut, PackProgress, Packed, Packing, pack};
 pub use tree::PackedTree;

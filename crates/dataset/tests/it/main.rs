@@ -7,5 +7,6 @@ mod damage;
 mod golden;
 mod pack;
 mod pack_trees;
+mod recovery;
 mod round_trip;
 mod sql;
