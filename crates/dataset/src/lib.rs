@@ -12,6 +12,7 @@ mod damage;
 mod error;
 mod evacuate;
 mod events;
+mod import;
 mod index;
 mod manifest;
 mod mcap_writer;
@@ -31,6 +32,7 @@ pub use compression::Compression;
 pub use damage::Damage;
 pub use error::DatasetError;
 pub use evacuate::{Evacuated, Evacuation, evacuate, failure, finished, origin};
+pub use import::{Import, import_dataset};
 pub use manifest::{
     ArchivedSpan, ChunkEntry, IndexPart, Manifest, PreambleEntry, Provenance, StreamEntry, TreeEntry,
     TreePart, VERSION,

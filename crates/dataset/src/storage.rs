@@ -33,11 +33,11 @@ pub struct LocalFile {
 impl LocalFile {
     /// Opens the file at a path.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Self::of(File::open(path)?, path.display().to_string())
+        Self::new(File::open(path)?, path.display().to_string())
     }
 
-    /// Takes a file that is open for reading.
-    pub(crate) fn of(file: File, name: String) -> io::Result<Self> {
+    /// Reads a file that is open, and has this name for messages.
+    pub fn new(file: File, name: String) -> io::Result<Self> {
         let size = file.metadata()?.len();
         Ok(Self { file, size, name })
     }

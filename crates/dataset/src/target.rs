@@ -109,7 +109,7 @@ impl Target for LocalTarget {
         let cannot = |error: &io::Error| Failure::output("cannot read the dataset back", &self.path, error);
         self.file.sync_all().map_err(|error| cannot(&error))?;
         let file =
-            self.place.read_back().and_then(|file| LocalFile::of(file, self.path.display().to_string()));
+            self.place.read_back().and_then(|file| LocalFile::new(file, self.path.display().to_string()));
         let file = file.map_err(|error| cannot(&error))?;
         file.forget_cached();
         if self.passed.are_in(&file).map_err(|error| cannot(&error))? {

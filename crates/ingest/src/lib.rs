@@ -33,5 +33,5 @@ pub use queue::{Closed, Parker, Waker};
 pub use source::{
     AREA_LIMITS, CONNECTIONS_MEMORY, DEFAULT_AREA, MAX_CONNECTIONS, MAX_PREAMBLE, Opened, PreambleFrom,
     Running, STALL, Source, SourceEnd, SourceError, SourceOptions, SourceSpec, Speed, StopFlag,
-    is_source_thread, open, spawn,
+    is_source_thread, message_header, open, packet_marks, packet_metadata, spawn,
 };

@@ -142,10 +142,11 @@ fn a_cut_bag_is_an_error_that_says_what_can_be_saved() {
     fs::write(dir.join("none.txt"), "no bag").unwrap();
     for (line, code, words) in [
         ("dataset convert half.bag -o x.mcap --salvage", 1, "no message of it can be saved"),
-        ("dataset convert none.txt -o x.mcap", 2, "this is no ROS 1 bag"),
+        ("dataset convert none.txt -o x.mcap", 1, "this is not a pcap, pcapng or MCAP file"),
+        ("dataset convert cut.bag -o x.csv", 2, "a ROS bag is converted to MCAP"),
         ("dataset convert missing.bag -o x.mcap", 1, "missing.bag"),
         ("dataset convert cut.bag -o none/x.mcap --salvage", 1, "none"),
-        ("dataset convert cut.bag -o /dev/full --salvage", 1, "full"),
+        ("dataset convert cut.bag -o /dev/full --salvage --format mcap", 1, "full"),
     ] {
         let said = ends(dir, line, code);
         assert!(said.err.contains(words), "{line}: {}", said.err);

@@ -9,6 +9,7 @@ mod bags;
 mod beside;
 mod birds_eye;
 mod common;
+mod conversions;
 mod datasets;
 mod demo;
 mod dense;

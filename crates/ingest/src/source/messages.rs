@@ -80,7 +80,7 @@ pub(super) fn open(
 
 /// The header of a message, in the order of the ready-made list `mcap`. Where a time of it is after 2262, the log and the
 /// publish time of the file follow: no attribute takes them, an export does.
-fn header(into: &mut Vec<u8>, message: &Message<'_>, topic: &str) {
+pub fn header(into: &mut Vec<u8>, message: &Message<'_>, topic: &str) {
     into.clear();
     given::push(into, Some(topic.as_bytes()).filter(|topic| topic.len() <= MAX_TEXT));
     given::push(into, Some(&u64::from(message.sequence).to_le_bytes()));

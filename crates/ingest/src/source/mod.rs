@@ -20,7 +20,9 @@ mod tcp;
 mod udp;
 
 pub use error::SourceError;
+pub use messages::header as message_header;
 pub use open::{MAX_PREAMBLE, Opened, open};
+pub use packets::{marks as packet_marks, metadata as packet_metadata};
 pub use run::{Running, SourceEnd, is_source_thread, spawn};
 pub use shm::{AREA_LIMITS, DEFAULT_AREA};
 pub use spec::{PreambleFrom, SourceOptions, SourceSpec, Speed};

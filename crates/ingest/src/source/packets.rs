@@ -16,7 +16,7 @@ pub(super) fn direction(flags: packet::Flags) -> Flags {
 }
 
 /// The marks of a packet of which `kept` bytes are recorded.
-pub(super) fn marks(
+pub fn marks(
     interface: u16,
     time: Option<Timestamp>,
     flags: packet::Flags,
@@ -29,7 +29,7 @@ pub(super) fn marks(
 
 /// The metadata of a packet from a file: its options. How it was addressed is in them, or else added, since rows
 /// know the direction only. `scratch` has room for [`MAX_META`] bytes.
-pub(super) fn metadata<'a>(packet: &Packet<'a>, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+pub fn metadata<'a>(packet: &Packet<'a>, scratch: &'a mut Vec<u8>) -> &'a [u8] {
     const FLAGS: usize = 8;
     let addressed = packet.flags.reception() != Reception::Unknown;
     let known = !addressed || options::find(packet.options, options::PACKET_FLAGS).is_some();

@@ -1,0 +1,175 @@
+//! Conversions of captures, MCAP files and datasets: the bytes that a ring gives of the same file, and rows that queries find.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use crate::common;
+
+use common::{documented, ends, folder, record};
+use mcap::records::MessageHeader;
+use mcap::{MessageStream, WriteOptions, Writer};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+/// Capture file of the real inputs, or a small one.
+fn capture(dir: &Path, name: &str) -> Vec<u8> {
+    let real = std::env::var_os("HOLDFAST_TEST_DATA").map(|data| Path::new(&data).join("pcap").join(name));
+    let bytes = real.and_then(|path| fs::read(path).ok()).unwrap_or_else(|| {
+        let mut bytes = Vec::new();
+        for word in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65_535, 1] {
+            bytes.extend(word.to_le_bytes());
+        }
+        for number in 0..500u32 {
+            for word in [1_700_000_000 + number, number, 60, 60] {
+                bytes.extend(word.to_le_bytes());
+            }
+            bytes.extend([number as u8; 60]);
+        }
+        bytes
+    });
+    fs::write(dir.join(name), &bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_capture_becomes_a_dataset_rows_and_the_packets_that_a_ring_gives() {
+    for name in ["bitcoin.pcap", "alexa-app.pcapng"] {
+        let folder = folder();
+        let dir = folder.path();
+        capture(dir, name);
+        let line = format!(
+            "r.hf --size 24MiB --slot 256KiB --source replay:{name} --name net --speed max --on-overload block"
+        );
+        let said = record(dir, &line, Stdio::null());
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        ends(dir, "read r.hf --format pcapng -o ring.pcapng", 0);
+        ends(dir, "read r.hf --format raw -o ring.raw", 0);
+        let counted = ends(dir, "query r.hf select_count(*)_c,_sum(size)_s_from_net --json", 0).json();
+        let question = "select_src,_count(*)_c,_max(size)_s_from_net_group_by_src_order_by_c,_src";
+        let answer = ends(dir, &format!("query r.hf {question} --json"), 0).out;
+
+        let said = ends(dir, &format!("dataset convert {name} -o net.mcap --stream net --json"), 0).json();
+        documented("dataset", [&said]);
+        assert_eq!((&said["messages"], &said["channels"]), (&counted["c"], &1.into()));
+        assert_eq!(ends(dir, "dataset verify net.mcap --json", 0).json()["damaged"], serde_json::json!([]));
+        assert_eq!(ends(dir, &format!("query net.mcap {question} --json"), 0).out, answer);
+        for (ending, ring) in [("pcapng", "ring.pcapng"), ("raw", "ring.raw")] {
+            ends(dir, &format!("dataset convert {name} -o direct.{ending} --stream net"), 0);
+            ends(dir, &format!("dataset convert net.mcap -o dataset.{ending}"), 0);
+            let wanted = fs::read(dir.join(ring)).unwrap();
+            assert!(fs::read(dir.join(format!("direct.{ending}"))).unwrap() == wanted, "{name} {ending}");
+            assert!(fs::read(dir.join(format!("dataset.{ending}"))).unwrap() == wanted, "{name} {ending}");
+        }
+        // Rows: of the capture itself, and of the dataset.
+        for ending in ["csv", "parquet", "jsonl"] {
+            ends(dir, &format!("dataset convert {name} -o direct.{ending} --stream net"), 0);
+            let said = ends(dir, &format!("dataset convert net.mcap -o dataset.{ending} --json"), 0).json();
+            assert_eq!(said["messages"], counted["c"], "{ending}");
+            let read = |name: &str| fs::read(dir.join(format!("{name}.{ending}"))).unwrap();
+            assert!(read("direct") == read("dataset"), "{name} {ending}");
+        }
+        let lines = fs::read_to_string(dir.join("direct.csv")).unwrap();
+        assert!(lines.starts_with("ordinal,time,"), "{}", &lines[..100]);
+        assert_eq!(lines.lines().count() as u64, counted["c"].as_u64().unwrap() + 1);
+        duckdb_reads(dir, &counted);
+        let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        assert!(names.filter(|name| name.contains(".part")).count() == 0);
+    }
+}
+
+fn duckdb_reads(dir: &Path, counted: &serde_json::Value) {
+    let Some(python) = std::env::var_os("HOLDFAST_PYTHON").filter(|python| Path::new(python).is_file())
+    else {
+        eprintln!("HOLDFAST_PYTHON is unset: DuckDB does not read the Parquet file");
+        return;
+    };
+    let script = "
+import duckdb, sys
+rows = duckdb.sql(\"select count(*), sum(size), sum(octet_length(payload)) from 'direct.parquet'\").fetchall()[0]
+assert str(rows[0]) == sys.argv[1] and str(rows[1]) == sys.argv[2] == str(rows[2]), rows
+";
+    let args = [counted["c"].to_string(), counted["s"].to_string()];
+    let said = std::process::Command::new(python).current_dir(dir).args(["-c", script]).args(args).output();
+    let said = said.unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+}
+
+/// All that a reader is told of each message.
+fn told(file: &Path) -> Vec<String> {
+    let bytes = fs::read(file).unwrap();
+    let message = |message: mcap::Message<'_>| {
+        let (channel, schema) = (&message.channel, message.channel.schema.as_ref());
+        let mut line = format!("{} {} {:?} ", channel.topic, channel.message_encoding, channel.metadata);
+        let schema = schema.map(|schema| (&schema.name, &schema.encoding));
+        let times = (message.sequence, message.log_time, message.publish_time);
+        write!(line, "{schema:?} {times:?} {:?}", message.data).unwrap();
+        line
+    };
+    MessageStream::new(&bytes).unwrap().map(|one| message(one.unwrap())).collect()
+}
+
+fn foreign(file: &Path, summary: bool) {
+    let options = WriteOptions::new().compression(None).chunk_size(Some(2000)).emit_summary_records(summary);
+    let mut writer: Writer<_> = options.create(fs::File::create(file).unwrap()).unwrap();
+    let point = writer.add_schema("geometry/Point", "ros2msg", b"float64 x").unwrap();
+    let rate = BTreeMap::from([("rate".to_owned(), "10".to_owned())]);
+    let channels = [
+        writer.add_channel(point, "/position", "cdr", &rate).unwrap(),
+        writer.add_channel(0, "/log", "json", &BTreeMap::new()).unwrap(),
+    ];
+    for number in 0..300u32 {
+        let time = 1_763_800_000_000_000_000 + u64::from(number ^ 5) * 1000;
+        let channel_id = channels[usize::from(number % 3 == 0)];
+        let header = MessageHeader { channel_id, sequence: number, log_time: time, publish_time: time - 9 };
+        writer.write_to_known_channel(&header, &vec![number as u8; 20 + number as usize % 30]).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+#[test]
+fn an_mcap_file_becomes_a_dataset_and_comes_back() {
+    let folder = folder();
+    let dir = folder.path();
+    foreign(&dir.join("robot.mcap"), true);
+    let wanted = told(&dir.join("robot.mcap"));
+    let line = "dataset convert robot.mcap -o run.mcap --compress none --json";
+    let said = ends(dir, line, 0).json();
+    assert_eq!((&said["messages"], &said["channels"]), (&300.into(), &2.into()));
+    assert_eq!(told(&dir.join("run.mcap")), wanted);
+    ends(dir, "dataset verify run.mcap", 0);
+    let counts =
+        ends(dir, "query run.mcap select_topic,_count(*)_c_from_robot_group_by_topic_order_by_c --json", 0);
+    assert_eq!(counts.out, "{\"topic\":\"/log\",\"c\":100}\n{\"topic\":\"/position\",\"c\":200}\n");
+    ends(dir, "dataset convert run.mcap -o back.mcap", 0);
+    assert_eq!(told(&dir.join("back.mcap")), wanted);
+    for (line, words) in [
+        ("dataset convert run.mcap -o x.zip", "the ending of the output names no format"),
+        ("dataset convert run.mcap -o x.csv --stream other", "other"),
+        ("dataset convert robot.mcap -o x.pcapng", "pcapng"),
+    ] {
+        let said = ends(dir, line, if line.contains("other") { 3 } else { 2 });
+        assert!(said.err.contains(words), "{line}: {}", said.err);
+    }
+}
+
+#[test]
+fn a_cut_capture_is_an_error_unless_it_is_to_be_salvaged() {
+    let folder = folder();
+    let dir = folder.path();
+    let bytes = capture(dir, "bitcoin.pcap");
+    fs::write(dir.join("cut.pcap"), &bytes[..bytes.len() - 10]).unwrap();
+    let said = ends(dir, "dataset convert cut.pcap -o cut.pcapng", 1);
+    assert!(
+        said.err.contains("packets") || said.err.contains("elements before it can be saved"),
+        "{}",
+        said.err
+    );
+    assert!(!dir.join("cut.pcapng").exists());
+    for ending in ["pcapng", "mcap", "parquet"] {
+        let line = format!("dataset convert cut.pcap -o cut.{ending} --salvage --json");
+        let said = ends(dir, &line, 0).json();
+        documented("dataset", [&said]);
+        assert!(said["messages"].as_u64().unwrap() > 100 && said["damage"]["at_byte"].is_u64(), "{said}");
+    }
+}
