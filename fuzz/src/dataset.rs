@@ -11,7 +11,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// File in memory.
+/// Dataset as a file in memory.
 struct Memory(Vec<u8>);
 
 impl RangeRead for Memory {

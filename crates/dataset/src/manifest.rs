@@ -109,7 +109,7 @@ pub struct Provenance {
 pub struct ArchivedSpan {
     /// Name of the stream.
     pub stream: String,
-    /// First ordinal.
+    /// First ordinal of the span.
     pub from: u64,
     /// Ordinal behind the last.
     pub to: u64,

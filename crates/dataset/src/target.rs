@@ -41,7 +41,7 @@ impl Passed {
         self.bytes += bytes.len() as u64;
     }
 
-    /// Number of bytes.
+    /// Number of bytes that passed.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

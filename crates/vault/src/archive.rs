@@ -37,7 +37,7 @@ const MOST_ASKED: u64 = 1 << 20;
 /// Bytes that are gathered before a write.
 const GATHER: usize = 1 << 20;
 
-/// Archiving of streams.
+/// Archiving of streams to a vault.
 pub struct Archive<'a> {
     /// Ring of the streams.
     pub ring: &'a Path,

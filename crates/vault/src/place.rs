@@ -21,7 +21,7 @@ pub enum Place {
 pub enum Source {
     /// Ring, by its path or name.
     Ring(PathBuf),
-    /// Dataset.
+    /// Dataset, and where it lies.
     Dataset(Place),
 }
 

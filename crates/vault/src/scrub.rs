@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Scrubbing of a vault.
 pub struct Scrubbing<'a> {
-    /// The vault.
+    /// Vault whose datasets are verified.
     pub vault: &'a Arc<Vault>,
     /// Vault that has copies of its datasets.
     pub repair_from: Option<&'a Arc<Vault>>,

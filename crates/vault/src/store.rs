@@ -16,7 +16,7 @@ pub(crate) const HIDDEN: &str = ".holdfast";
 pub struct Entry {
     /// Path inside the vault.
     pub path: String,
-    /// Size in bytes.
+    /// Size of the object in bytes.
     pub bytes: u64,
     /// Time of the last change.
     pub modified: SystemTime,
@@ -103,7 +103,7 @@ impl Store {
 }
 
 impl Writing {
-    /// Appends bytes.
+    /// Appends bytes to the upload.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Folder(upload) => upload.write(bytes),

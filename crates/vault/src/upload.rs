@@ -20,7 +20,7 @@ pub struct Upload {
 /// Object that an upload has stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Size in bytes.
+    /// Size of the object in bytes.
     pub bytes: u64,
     /// BLAKE3 of the bytes, in hexadecimal digits.
     pub blake3: String,

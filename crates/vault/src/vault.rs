@@ -15,7 +15,7 @@ use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 use std::sync::{Arc, Once};
 
-/// Characters of globs.
+/// Characters that make a glob of a path.
 const GLOB: [char; 3] = ['*', '?', '['];
 
 /// Operations on an object that must be there.
@@ -39,7 +39,7 @@ impl Vault {
         Self::open(&config::vault(name)?)
     }
 
-    /// Opens a vault.
+    /// Opens a vault by its settings.
     pub fn open(entry: &VaultEntry) -> Result<Arc<Self>> {
         let store = settings::store(entry)?;
         Ok(Arc::new(Self { name: entry.name.clone(), store, cleaned: Once::new() }))
@@ -139,7 +139,7 @@ impl Vault {
         object.map_err(|error| self.failure(OPENING, path, &error))
     }
 
-    /// Opens a dataset.
+    /// Opens a dataset for reading.
     pub fn dataset(self: &Arc<Self>, path: &str) -> Result<Dataset> {
         let object = self.object(path)?;
         Dataset::open(Arc::new(object)).map_err(|error| self.dataset_failure(&error, path))
@@ -178,7 +178,7 @@ impl Vault {
         result.map(drop).map_err(|error| self.failure("cannot remove abandoned uploads", "", &error))
     }
 
-    /// Removes an object.
+    /// Removes an object for ever.
     pub fn remove(&self, path: &str) -> Result<()> {
         self.checked(path)?;
         self.store.remove(path).map_err(|error| self.failure(REMOVING, path, &error))

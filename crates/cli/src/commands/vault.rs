@@ -52,7 +52,7 @@ enum What {
     /// Remove an object for ever
     #[command(after_help = "Example:\n  holdfast vault rm s3:2026/run1.mcap")]
     Rm {
-        /// Object
+        /// Object to remove for ever
         #[arg(value_name = "VAULT:PATH")]
         place: PathBuf,
     },

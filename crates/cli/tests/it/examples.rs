@@ -42,7 +42,9 @@ fn examples(help: &str) -> Vec<String> {
         shown.lines().map(str::trim).filter(|line| line.starts_with("holdfast ") && !line.ends_with('\\'));
     lines
         .filter(|line| {
-            !["/dev/", "iface:", "RING", "[", "--watch", "--follow"].iter().any(|word| line.contains(word))
+            !["/dev/", "iface:", "s3:", "RING", "[", "--watch", "--follow"]
+                .iter()
+                .any(|word| line.contains(word))
         })
         .map(|line| {
             // The same in small, and at any port.

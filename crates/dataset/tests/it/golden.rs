@@ -100,7 +100,7 @@ fn datasets_of_every_version_are_read() {
     }
 }
 
-/// What compressors write may change with their version; what stands around that may not.
+/// Compressed bytes may change with the version of a compressor; the records around them may not.
 #[test]
 fn the_latest_version_is_written_byte_for_byte() {
     let bless = std::env::var_os("HOLDFAST_BLESS").is_some();

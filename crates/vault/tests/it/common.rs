@@ -37,7 +37,7 @@ pub(crate) fn in_memory(faults: Faults) -> (Arc<Vault>, Arc<Faulty>) {
 /// Faults of a store: each is injected into one request of so many; 0: into none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
-    /// The request fails.
+    /// The request fails at once.
     pub(crate) error: u64,
     /// The answer is cut.
     pub(crate) truncate: u64,
