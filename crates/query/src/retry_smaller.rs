@@ -12,13 +12,16 @@ use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_stream};
 use futures::stream::{StreamExt, TryStreamExt, iter, once};
 use std::any::Any;
 use std::sync::Arc;
 
 /// A batch has at most one part in so many of a thread's memory: several are merged at once, each of them twice.
 const BATCH: usize = 16;
+
+/// A sort reserves one part in so many of its part of the memory for merging.
+const SORT: usize = 4;
 
 /// A retry has one row in so many per batch.
 const FEWER: usize = 16;
@@ -52,17 +55,22 @@ pub(crate) async fn execute(
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, once(batches).try_flatten())))
 }
 
-/// Limits the rows of a batch to those whose payloads fit, if payloads are read.
+/// Limits the rows of a batch to those whose payloads fit, if payloads are read, and what each sort reserves to its
+/// part of the memory.
 fn fit_batches(state: &mut SessionState, plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
     let MemoryLimit::Finite(all) = state.runtime_env().memory_pool.memory_limit() else { return Ok(()) };
-    let mut payload = 0;
+    let (mut payload, mut sorts) = (0, 0);
     plan.apply(|node| {
-        let stream = (node.as_ref() as &dyn Any).downcast_ref::<StreamExec>();
-        payload = payload.max(stream.map_or(0, StreamExec::payload));
+        let any = node.as_ref() as &dyn Any;
+        payload = payload.max(any.downcast_ref::<StreamExec>().map_or(0, StreamExec::payload));
+        let sort = any.downcast_ref::<SortExec>();
+        sorts += sort.map_or(0, |sort| sort.input().output_partitioning().partition_count());
         Ok(TreeNodeRecursion::Continue)
     })?;
     let execution = &mut state.config_mut().options_mut().execution;
     let (rows, threads) = (execution.batch_size.get(), execution.target_partitions.max(1));
+    let reserved = all / sorts.max(threads) / SORT;
+    execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(reserved);
     let fitting = (all / threads / BATCH).checked_div(payload as usize).unwrap_or(rows);
     execution.batch_size = ConfigNonZeroUsize::try_new(rows.min(fitting).max(1))?;
     Ok(())

@@ -1,9 +1,13 @@
 //! Questions that the engine alone answers wrongly, or not at all, with their answers over a few rows.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::util::display::array_value_to_string;
-use holdfast_query::{Limits, ask, session};
+use futures::TryStreamExt;
+use holdfast_base::ByteSize;
+use holdfast_query::{Engine, Limits, answer, ask, session};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 /// Rows with every kind of float that is compared by bits somewhere.
 const ROWS: &str = "with t(n, x, y, k) as (values (1, 0.0, 0.0, 1), (2, -0.0, 1.0, 2), (3, 'NaN'::double, 2.0, null), \
@@ -64,4 +68,21 @@ fn answers_are_exact_where_those_of_the_engine_are_not() {
         });
         assert_eq!(rows.collect::<Vec<_>>().join(", "), expected, "{question}");
     }
+}
+
+#[test]
+fn many_sorts_share_the_memory() {
+    let limits =
+        Limits { memory: ByteSize::mib(64), threads: NonZeroUsize::new(2).unwrap(), ..Limits::default() };
+    let context = session(&limits, Vec::new(), Vec::new()).unwrap();
+    let engine = Engine { context, diagnostics: Arc::default() };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let mut sql = "select n from t".to_owned();
+    for number in 0..16 {
+        sql = format!("({sql}) except all select n + {number} from t where n < 0");
+    }
+    let batches: Vec<RecordBatch> = runtime
+        .block_on(async { answer(&engine, &format!("{ROWS} {sql}")).await?.try_collect().await })
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 5);
 }

@@ -205,7 +205,8 @@ fn engine(is_union: bool) -> Engine {
         }
     }
     let limits = Limits {
-        memory: ByteSize::mib(256),
+        // Two questions at a time share it.
+        memory: ByteSize::mib(1024),
         spill: None,
         spill_bytes: ByteSize::mib(64),
         threads: NonZeroUsize::new(2).unwrap(),

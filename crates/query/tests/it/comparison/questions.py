@@ -105,7 +105,7 @@ class Maker:
         if self.chance(0.2):
             return self.payload_number(tables)
         if self.chance(0.2):
-            return t("{} {}", self.pick("-", "+"), self.column(tables, ["x"]))
+            return t("- {}", self.column(tables, ["x"]))
         if self.chance(0.1):
             return t("case {} when {} then 7.5 when 1.5 then 0.0 else {} end", *(self.column(tables, ["x"]) if self.chance(0.6) else
                      self.pick("0.0", "-0.0", "cast('NaN' as double)") for _ in "abc"))
