@@ -131,8 +131,9 @@ impl Capture {
         match Device::find(&self.interface) {
             Ok(device) if device.index != self.device.index => Presence::Gone,
             Ok(device) if device.up => Presence::Up,
-            Ok(_) => Presence::Down,
-            Err(_) => Presence::Gone,
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Presence::Gone,
+            // Any other failure says nothing of the interface: it is looked up again.
+            Ok(_) | Err(_) => Presence::Down,
         }
     }
 
