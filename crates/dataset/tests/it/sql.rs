@@ -92,6 +92,13 @@ fn answers_are_those_of_the_ring() {
         "select ordinal, u from log order by ordinal desc limit 5",
         "select count(*) from log a join log b on a.ordinal = b.ordinal where a.u = 1",
         "select count(*) from log where f > 1000.0 or f < -1400",
+        "select a, min(f), max(f), count(distinct s) from log where u in (1, 17, 400) group by a order by a",
+        "select ordinal, rank() over (partition by b order by a, ordinal) r from log where u = 9 order by ordinal",
+        "select s from log where u < 5 intersect select s from log where u between 3 and 9 order by s",
+        "select a.ordinal, b.ordinal from log a left join log b on a.a is not distinct from b.a and b.u = 3 \
+         where a.u = 2 order by 1, 2",
+        "select b, i % 3, count(*) from log group by rollup(b, i % 3) order by 1, 2, 3",
+        "select u, log_u from nearest('log', 'log') where ordinal < 50 order by ordinal",
     ] {
         let right = answer(&alone, question);
         for (what, other) in &others {
