@@ -16,6 +16,7 @@ mod import;
 mod index;
 mod manifest;
 mod mcap_writer;
+mod overview;
 mod pack;
 mod reader;
 mod records;
@@ -37,6 +38,7 @@ pub use manifest::{
     ArchivedSpan, ChunkEntry, IndexPart, Manifest, PreambleEntry, Provenance, StreamEntry, TreeEntry,
     TreePart, VERSION,
 };
+pub use overview::{ChannelOverview, McapOverview};
 pub use pack::{LeftOut, PackProgress, Packed, PackedTree, Packing, RawFrame, Unpacked, pack, unpack};
 pub use reader::{Dataset, ReadCounts};
 pub use recovery::{Recovered, recover};

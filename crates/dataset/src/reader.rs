@@ -17,7 +17,7 @@ use holdfast_format::{Counters, Flags, Gap, StreamKind};
 use holdfast_reader::{Element, Item, Selection};
 use holdfast_ring::{Range, StreamStatus};
 use mcap::parse_record;
-use mcap::records::{AttachmentIndex, ChunkIndex, Footer, Record, op};
+use mcap::records::{AttachmentIndex, Channel, ChunkIndex, Footer, Record, SchemaHeader, Statistics, op};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -35,8 +35,11 @@ pub(crate) const FOOTER: usize = HEAD + 20 + MAGIC.len();
 /// Summary of an MCAP file, as far as datasets need it.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
-    chunks: Vec<ChunkIndex>,
-    attachments: Vec<AttachmentIndex>,
+    pub(crate) chunks: Vec<ChunkIndex>,
+    pub(crate) attachments: Vec<AttachmentIndex>,
+    pub(crate) schemas: Vec<SchemaHeader>,
+    pub(crate) channels: Vec<Channel>,
+    pub(crate) statistics: Option<Statistics>,
 }
 
 /// Dataset that is open for reading.
@@ -497,6 +500,9 @@ pub(crate) fn summary(file: &dyn RangeRead) -> Result<Summary, DatasetError> {
         match parsed.map_err(|error| DatasetError::damaged("the summary", &error))? {
             Record::ChunkIndex(index) => found.chunks.push(index),
             Record::AttachmentIndex(index) => found.attachments.push(index),
+            Record::Schema { header, .. } => found.schemas.push(header),
+            Record::Channel(channel) => found.channels.push(channel),
+            Record::Statistics(statistics) => found.statistics = Some(statistics),
             _ => {}
         }
     }

@@ -6,12 +6,16 @@ use crate::out::Out;
 use crate::progress;
 use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{ByteSize, Timestamp, counted};
-use holdfast_client::json::{DamagedPart, DatasetInfo, VerifiedDataset};
+use holdfast_client::json::{DamagedPart, DatasetInfo, McapInfo, TopicInfo, VerifiedDataset};
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
-use holdfast_dataset::{Finding, verify};
+use holdfast_dataset::{
+    ChannelOverview, Dataset, DatasetError, Finding, LocalFile, McapOverview, RangeRead, failure, is_mcap,
+    verify,
+};
 use holdfast_vault::Place;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Show, verify, recover or unpack a dataset, pack a folder into one, or convert other files
 #[derive(clap::Args, Debug)]
@@ -63,7 +67,20 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
 }
 
 fn info(path: &Path, out: &mut Out) -> Result<()> {
-    let dataset = Place::parse(path)?.dataset()?;
+    let place = Place::parse(path)?;
+    let dataset = match &place {
+        Place::Local(path) => {
+            let file = LocalFile::open(path);
+            let file = Arc::new(file.map_err(|error| Failure::io("cannot open the dataset", path, &error))?);
+            match Dataset::open(Arc::clone(&file) as Arc<dyn RangeRead>) {
+                Err(DatasetError::NoManifest | DatasetError::NotMcap(_)) if is_mcap(path) => {
+                    return mcap_info(path, &file, out);
+                }
+                opened => opened.map_err(|error| failure(&error, path))?,
+            }
+        }
+        Place::Vault(..) => place.dataset()?,
+    };
     let manifest = dataset.manifest();
     if out.is_json() {
         return out.object(&DatasetInfo { path, dataset: dataset.id(), bytes: dataset.size(), manifest });
@@ -103,6 +120,57 @@ fn info(path: &Path, out: &mut Out) -> Result<()> {
             time(|span| span.0),
             time(|span| span.1),
         ]);
+    }
+    out.table(&table)
+}
+
+/// Overview of an MCAP file of another program.
+fn mcap_info(path: &Path, file: &LocalFile, out: &mut Out) -> Result<()> {
+    let overview = McapOverview::of(file).map_err(|error| failure(&error, path))?;
+    let McapOverview { bytes, chunks, messages, times_ns, scanned, compressions, channels } = &overview;
+    if out.is_json() {
+        let topics = channels.iter().map(|ChannelOverview { topic, encoding, schema, messages }| TopicInfo {
+            topic,
+            encoding,
+            schema,
+            messages: *messages,
+        });
+        let (bytes, chunks, messages, scanned) = (*bytes, *chunks, *messages, *scanned);
+        let (first_ns, last_ns) = (times_ns.map(|times| times.0), times_ns.map(|times| times.1));
+        let topics = topics.collect();
+        let dataset = None;
+        return out.object(&McapInfo {
+            path,
+            dataset,
+            bytes,
+            chunks,
+            compressions,
+            messages,
+            first_ns,
+            last_ns,
+            scanned,
+            topics,
+        });
+    }
+    let (size, chunks) = (ByteSize(*bytes), counted(*chunks, "chunk"));
+    out.line(format_args!("{}: {size} in {chunks}, {}", path.display(), compressions.join(", ")))?;
+    let how = if *scanned { "; it has no summary, and was scanned" } else { "" };
+    out.line(format_args!("an MCAP file without a manifest{how}"))?;
+    let time = |time: u64| times::rfc3339(Timestamp(i64::try_from(time).unwrap_or(i64::MAX)));
+    if let Some((first, last)) = times_ns {
+        let messages = counted(*messages, "message");
+        out.line(format_args!("{messages} from {} to {}", time(*first), time(*last)))?;
+    }
+    let mut table = Table::new(&[
+        ("topic", Side::Left),
+        ("messages", Side::Right),
+        ("encoding", Side::Left),
+        ("schema", Side::Left),
+    ]);
+    for channel in channels {
+        let shown = |text: &String| holdfast_base::clean(text);
+        let (topic, encoding, schema) = (&channel.topic, &channel.encoding, &channel.schema);
+        table.row([shown(topic), channel.messages.to_string(), shown(encoding), shown(schema)]);
     }
     out.table(&table)
 }

@@ -128,6 +128,27 @@ fn foreign(file: &Path, summary: bool) {
 }
 
 #[test]
+fn info_shows_channels_of_files_without_a_manifest() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut infos = Vec::new();
+    for summary in [true, false] {
+        foreign(&dir.join("robot.mcap"), summary);
+        let mut info = ends(dir, "dataset info robot.mcap --json", 0).json();
+        documented("dataset", [&info]);
+        assert_eq!(info["scanned"], !summary);
+        assert_eq!((&info["messages"], &info["topics"][0]["messages"]), (&300.into(), &200.into()));
+        assert_eq!(info["topics"][0]["schema"], "geometry/Point");
+        (info["bytes"], info["scanned"]) = (0.into(), true.into());
+        infos.push(info);
+        let shown = ends(dir, "dataset info robot.mcap", 0).out;
+        assert!(shown.contains("300 messages from 2025-11-22T") && shown.contains("/position"), "{shown}");
+        fs::remove_file(dir.join("robot.mcap")).unwrap();
+    }
+    assert_eq!(infos[0], infos[1]);
+}
+
+#[test]
 fn an_mcap_file_becomes_a_dataset_and_comes_back() {
     let folder = folder();
     let dir = folder.path();

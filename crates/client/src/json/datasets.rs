@@ -29,6 +29,32 @@ pub struct DatasetInfo<'a, M: Serialize> {
     pub manifest: M,
 }
 
+/// MCAP file without a manifest.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct McapInfo<'a> {
+    pub path: &'a Path,
+    pub dataset: Option<&'a str>,
+    pub bytes: u64,
+    pub chunks: u64,
+    pub compressions: &'a [String],
+    pub messages: u64,
+    pub first_ns: Option<u64>,
+    pub last_ns: Option<u64>,
+    pub scanned: bool,
+    pub topics: Vec<TopicInfo<'a>>,
+}
+
+/// Channel of an MCAP file.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct TopicInfo<'a> {
+    pub topic: &'a str,
+    pub encoding: &'a str,
+    pub schema: &'a str,
+    pub messages: u64,
+}
+
 /// Dataset that was verified.
 #[expect(missing_docs, reason = "docs/commands.md lists the fields")]
 #[derive(Serialize)]

@@ -27,8 +27,8 @@ pub use condition_hold::{DistilledSlots, HoldProgress, UnseenElements};
 pub use counters::Counters;
 pub use datasets::{
     ArchivedDataset, CheckedVault, ConvertedFile, DamagedDataset, DamagedPart, DatasetInfo, EvacuatedHold,
-    FileDamage, ListedEntry, PackedFolder, RecoveredFile, RemovedObject, ScrubbedVault, SyncedVaults,
-    UnpackedFolder, VaultLine, VaultObjectLine, VerifiedDataset,
+    FileDamage, ListedEntry, McapInfo, PackedFolder, RecoveredFile, RemovedObject, ScrubbedVault,
+    SyncedVaults, TopicInfo, UnpackedFolder, VaultLine, VaultObjectLine, VerifiedDataset,
 };
 pub use exports::{HitsExport, RangeExport};
 pub use failure::ErrorMessage;
