@@ -89,16 +89,23 @@ fn may_be_distilled(holds: &[HoldStatus], sequence: Sequence) -> bool {
     holders(holds, sequence).next().is_some() && !holders(holds, sequence).any(whole)
 }
 
-/// Those of a group behind which comes what is not distilled with them, but is kept, or has not been looked at: what begins in them may
-/// end there. `slots` are all there are, and before `looked` all has been looked at.
-pub(crate) fn going_on(group: &[SlotStatus], slots: &[SlotStatus], looked: Sequence) -> HashSet<Sequence> {
+/// Slots of a group whose last element may end in the next slot, which is not distilled with them. The next slot is held, has
+/// matches that `waiting` names and that are not held for lack of room, or is not before `looked`, and so was not searched yet.
+/// `slots` are all slots of the ring.
+pub(crate) fn going_on(
+    group: &[SlotStatus],
+    slots: &[SlotStatus],
+    waiting: &[(Sequence, Sequence)],
+    looked: Sequence,
+) -> HashSet<Sequence> {
     let order = |slot: &SlotStatus| (slot.age, slot.sequence);
     let behind = |slot: &SlotStatus| {
         let later = slots.iter().filter(|other| other.has_data() && order(other) > order(slot));
         later.min_by_key(|other| order(other))
     };
     let may_end = |other: &SlotStatus| {
-        let is_kept = other.look == SlotLook::Held || other.sequence >= looked;
+        let is_held = other.look == SlotLook::Held || within(waiting, other.sequence);
+        let is_kept = is_held || other.sequence >= looked;
         is_kept && group.iter().all(|slot| slot.sequence != other.sequence)
     };
     group.iter().filter(|slot| behind(slot).is_none_or(may_end)).map(|slot| slot.sequence).collect()
@@ -212,6 +219,23 @@ mod tests {
         // A copy alone is distilled already.
         let copy = Group { slots: vec![slot(4, 30, SlotLook::Held)], closed: true };
         assert!(!copy.is_due(&hold(1, &[(30, 30)]), true, &HashMap::new()));
+    }
+
+    #[test]
+    fn an_element_may_end_in_a_slot_that_waits_for_room() {
+        let group = [slot(1, 1, SlotLook::Held), slot(2, 2, SlotLook::Held)];
+        let going = |behind: SlotLook, waiting: &[(u64, u64)], looked: u64| {
+            let all = [group[0], group[1], slot(3, 3, behind), slot(4, 4, SlotLook::Live)];
+            let waiting: Vec<_> =
+                waiting.iter().map(|(first, last)| (Sequence(*first), Sequence(*last))).collect();
+            let going = going_on(&group, &all, &waiting, Sequence(looked));
+            going.into_iter().map(|sequence| sequence.0).collect::<Vec<_>>()
+        };
+        assert_eq!(going(SlotLook::Live, &[], 9), Vec::<u64>::new(), "nothing of the next slot is kept");
+        assert_eq!(going(SlotLook::Held, &[], 9), [2]);
+        assert_eq!(going(SlotLook::Live, &[], 3), [2], "the next slot was not searched");
+        assert_eq!(going(SlotLook::Live, &[(3, 7)], 9), [2], "what was found in it waits for room");
+        assert_eq!(going(SlotLook::Live, &[(4, 7)], 9), Vec::<u64>::new());
     }
 
     #[test]

@@ -59,6 +59,8 @@ struct There<'a> {
     slots: &'a [SlotStatus],
     slot_bytes: u64,
     looked_before: Sequence,
+    /// Slots with matches that are not held for lack of room.
+    waiting: &'a [(Sequence, Sequence)],
 }
 
 /// Distils for one hold, and keeps in mind of what nothing came.
@@ -126,7 +128,9 @@ impl Distiller {
         }
         let now = brief.last || brief.waiting.is_some();
         groups.retain(|group| group.is_due(mine, now, &self.tried));
-        let there = There { holds: &holds, slots: &slots, slot_bytes, looked_before: brief.looked_before };
+        let waiting = brief.waiting.as_deref().unwrap_or_default();
+        let looked_before = brief.looked_before;
+        let there = There { holds: &holds, slots: &slots, slot_bytes, looked_before, waiting };
         let (mut freed, mut trouble) = (0, None);
         for group in &groups {
             if over() {
@@ -192,7 +196,7 @@ impl Distiller {
         // How far others have looked is known to them.
         let shared = there.holds.iter().filter(|hold| distil_groups::keeps_of(hold, group)).count() > 1;
         let looked = if shared { Sequence(0) } else { there.looked_before };
-        let going_on = distil_groups::going_on(group, there.slots, looked);
+        let going_on = distil_groups::going_on(group, there.slots, there.waiting, looked);
         let kept = retention_set::keep(sql, known, there.holds, (group, &going_on))?;
         let missed = sql.engine.diagnostics.take();
         Ok(if missed == SkippedData::default() { kept } else { Kept::Unseen(missed.slots) })
