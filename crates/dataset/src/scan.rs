@@ -70,7 +70,7 @@ impl<'f> Scan<'f> {
         Ok(self.window.1.slice(..length as usize))
     }
 
-    /// Whole record: head and content.
+    /// Bytes of a record, its head included.
     pub(crate) fn record(&mut self, place: RecordPlace) -> io::Result<Bytes> {
         self.bytes(place.at, HEAD as u64 + place.length)
     }

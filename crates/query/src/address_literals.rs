@@ -4,6 +4,7 @@
 
 use crate::address;
 use crate::address_types::{ONE_OF, address_type_of, address_type_of_first};
+use crate::input_schema::input_schema;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
@@ -184,14 +185,8 @@ fn as_operator(expression: &mut ast::Expr) {
 impl AnalyzerRule for AddressLiterals {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let rewritten = plan.transform_up_with_subqueries(|plan| {
-            let mut schema = DFSchema::empty();
-            for input in plan.inputs() {
-                schema.merge(input.schema());
-            }
-            if let LogicalPlan::TableScan(scan) = &plan {
-                schema.merge(&scan.projected_schema);
-            }
-            // What lies above knows an expression by its name, which has the literal in it.
+            let schema = input_schema(&plan);
+            // Plans above refer to an expression by its name, which has the literal in it.
             let names = NamePreserver::new(&plan);
             plan.map_expressions(|expression| {
                 let name = names.save(&expression);

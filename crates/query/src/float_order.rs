@@ -2,6 +2,7 @@
 //! The engine compares NaN by their bits, and sorts -0.0 before 0.0. Here an analyzer rule gives each computed
 //! float that may be NaN the bits of one NaN, and sorts and partitions by floats with one zero.
 
+use crate::input_schema::input_schema;
 use crate::list_conditions::literal;
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
@@ -212,13 +213,7 @@ impl FloatOrder {
 impl AnalyzerRule for FloatOrder {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let rewritten = plan.transform_up_with_subqueries(|plan| {
-            let mut schema = DFSchema::empty();
-            for input in plan.inputs() {
-                schema.merge(input.schema());
-            }
-            if let LogicalPlan::TableScan(scan) = &plan {
-                schema.merge(&scan.projected_schema);
-            }
+            let schema = input_schema(&plan);
             let names = NamePreserver::new(&plan);
             let rewritten = plan.map_expressions(|expr| {
                 let name = names.save(&expr);

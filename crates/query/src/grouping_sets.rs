@@ -27,7 +27,7 @@ fn with_columns(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     }
     let column = |key: Expr| {
         Ok(if keys.contains(&key) {
-            // What lies above knows them by these names.
+            // Plans above refer to the keys by these names.
             let column = Expr::Column(Column::new_unqualified(key.schema_name().to_string()));
             Transformed::new(column, true, TreeNodeRecursion::Jump)
         } else {

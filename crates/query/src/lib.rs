@@ -23,6 +23,7 @@ mod functions;
 mod group;
 mod grouping_sets;
 mod hits;
+mod input_schema;
 mod latest_elements;
 mod list_conditions;
 mod memory_pool;

@@ -1,4 +1,4 @@
-//! Conditions with lists, `x in (…)`, in forms that the engine does not simplify wrongly. Its simplification of two
+//! Conditions with lists (`x in (1, 2)`) in forms that the engine does not simplify wrongly. Its simplification of two
 //! lists of one value forgets nulls, and takes columns in a list for distinct values. Here columns and nulls are
 //! taken out of lists, and lists of one value joined by `and` or `or` become one.
 
@@ -130,7 +130,7 @@ fn joined(expr: &Expr) -> Option<Expr> {
 /// One list in the place of several of one value; `None` if the engine joins them rightly.
 fn one_list(expr: &Expr, lists: &[&InList], operator: Operator) -> Option<Expr> {
     let is_and = operator == Operator::And;
-    // Of `or`, lists of excluded values are the same with both sides exchanged.
+    // `or` joins lists of excluded values as `and` joins lists of values.
     let narrows = |list: &&&InList| list.negated != is_and;
     let first = lists.iter().position(|list| narrows(&list))?;
     if lists.len() < 2 {

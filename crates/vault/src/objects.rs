@@ -220,13 +220,18 @@ impl Objects {
         let text = serde_json::to_vec(&lock).map_err(io::Error::other)?;
         let put =
             self.store.put_opts(&self.lock_of(path)?, text.into(), PutOptions::from(PutMode::Create)).await;
-        let begun = match put.map_err(io_error) {
+        let put = match put.map_err(io_error) {
+            // The answer to an earlier attempt may have been lost.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && self.owns(path, &lock).await => Ok(()),
+            put => put.map(drop),
+        };
+        let begun = match put {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 Err(io::Error::new(ErrorKind::AlreadyExists, "somebody else is uploading to this name"))
             }
             Err(error) => Err(error),
             Ok(_) if replace => Ok(()),
-            // Whoever had the lock before may have published meanwhile.
+            // The upload that had the lock before may have been published meanwhile.
             Ok(_) => match self.must_be_free(&target).await {
                 Ok(()) => Ok(()),
                 Err(error) => {
@@ -240,6 +245,14 @@ impl Objects {
             return Err(error);
         }
         Ok((path.to_owned(), Transfer::Parts { parts: Arc::clone(parts), path: target, id }))
+    }
+
+    /// True if the lock of a path is this one.
+    async fn owns(&self, path: &str, lock: &Lock) -> bool {
+        let Ok(at) = self.lock_of(path) else { return false };
+        let Ok(found) = self.store.get_opts(&at, GetOptions::default()).await else { return false };
+        let Ok(text) = found.bytes().await else { return false };
+        serde_json::from_slice::<Lock>(&text).is_ok_and(|found| found.owner == lock.owner)
     }
 
     async fn must_be_free(&self, target: &ObjectPath) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! `holdfast dataset convert` and `recover`: files in other formats, and what is whole of damaged ones.
+//! `holdfast dataset convert`: datasets, captures and ROS bags in other formats.
 
 use crate::args::LimitArgs;
 use crate::out::{Out, notices};
@@ -6,11 +6,11 @@ use crate::progress;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, counted};
 use holdfast_client::index_copies::IndexCopies;
-use holdfast_client::json::{ConvertedFile, FileDamage, RecoveredFile};
+use holdfast_client::json::{ConvertedFile, FileDamage};
 use holdfast_client::{session, sql};
 use holdfast_dataset::{
     BagConversion, Compression, ConvertedBag, Damage, Dataset, DatasetError, Import, LocalFile, Options,
-    Written, convert_bag, failure, import_dataset, is_bag, is_mcap, recover,
+    Written, convert_bag, failure, import_dataset, is_bag, is_mcap,
 };
 use holdfast_export::{ElementFilter, Export, Format, Output, OutputFile, Sink};
 use holdfast_query::output as query;
@@ -309,57 +309,8 @@ fn rows(args: &ConvertArgs, format: OutputFormat, dataset: &Arc<Dataset>, stream
     Ok(Converted { bytes, channels: 1, messages, damage: None })
 }
 
-/// Save the whole chunks of a cut or damaged MCAP file or dataset
-#[derive(clap::Args, Debug)]
-#[command(
-    after_help = "Whole chunks are copied as they are, with their channels and schemas, and get a new summary. The new\n\
-    file is a dataset again if the manifest of the old one is whole and no chunk is damaged; otherwise it\n\
-    is a plain MCAP file. Standard error reports the damage.\n\n\
-    Example:\n  holdfast dataset recover cut.mcap -o saved.mcap"
-)]
-pub(crate) struct RecoverArgs {
-    /// Path of the cut or damaged file
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    /// MCAP file, which must not exist yet
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
-}
-
-/// Runs the command `holdfast dataset recover`.
-pub(crate) fn recovered(args: &RecoverArgs, out: &mut Out) -> Result<()> {
-    let RecoverArgs { file, output } = args;
-    let bar = progress::bar(std::fs::metadata(file).map_or(0, |found| found.len()), true);
-    let recovered = recover(file, output, Compression::default(), &mut |bytes| bar.set_position(bytes));
-    bar.finish_and_clear();
-    let recovered = recovered?;
-    if out.is_json() {
-        return out.object(&RecoveredFile {
-            path: file,
-            output,
-            dataset: recovered.dataset.as_deref(),
-            bytes: recovered.bytes,
-            chunks: recovered.chunks,
-            channels: recovered.channels,
-            messages: recovered.messages,
-            damage: recovered.damage.as_ref().map(file_damage),
-        });
-    }
-    let (messages, chunks) = (counted(recovered.messages, "message"), counted(recovered.chunks, "chunk"));
-    let bytes = ByteSize(recovered.bytes);
-    out.line(format_args!("{}: {messages} of {chunks} in {bytes}", output.display()))?;
-    match &recovered.dataset {
-        Some(id) => out.line(format_args!("dataset {id}"))?,
-        None => out.line(format_args!("a plain MCAP file: it has no manifest"))?,
-    }
-    match &recovered.damage {
-        Some(damage) => say_damage(file, damage),
-        None => crate::out::say(&format!("{}: no damage was found", file.display())),
-    }
-    Ok(())
-}
-
-fn say_damage(file: &Path, damage: &Damage) {
+/// Reports damage on standard error.
+pub(crate) fn say_damage(file: &Path, damage: &Damage) {
     let Damage { at, cause, lost_chunks } = damage;
     let lost = match lost_chunks {
         0 => String::new(),
@@ -368,6 +319,7 @@ fn say_damage(file: &Path, damage: &Damage) {
     crate::out::say(&format!("{}: damaged, the record at byte {at}: {cause}{lost}", file.display()));
 }
 
-fn file_damage(damage: &Damage) -> FileDamage<'_> {
+/// Damage of a file as JSON.
+pub(crate) fn file_damage(damage: &Damage) -> FileDamage<'_> {
     FileDamage { at_byte: damage.at, cause: &damage.cause, lost_chunks: damage.lost_chunks }
 }

@@ -1,7 +1,8 @@
 //! `holdfast dataset`: look at a dataset, verify it, convert or recover files, pack and unpack folders.
 
-use crate::commands::conversion::{self, ConvertArgs, RecoverArgs};
+use crate::commands::conversion::{self, ConvertArgs};
 use crate::commands::packed_folder::{self, CatArgs, PackArgs, UnpackArgs};
+use crate::commands::recovery::{self, RecoverArgs};
 use crate::out::Out;
 use crate::progress;
 use holdfast_base::failure::{Failure, Kind, Result};
@@ -59,7 +60,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         What::Info { file } => info(file, out),
         What::Verify { file } => verified(file, out),
         What::Convert(args) => conversion::convert(args, out),
-        What::Recover(args) => conversion::recovered(args, out),
+        What::Recover(args) => recovery::recovered(args, out),
         What::Pack(args) => packed_folder::pack(args, out),
         What::Unpack(args) => packed_folder::unpack(args, out),
         What::Cat(args) => packed_folder::cat(args),

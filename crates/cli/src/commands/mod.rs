@@ -22,6 +22,7 @@ mod purge;
 mod query;
 mod read;
 mod record;
+mod recovery;
 mod release;
 mod slots;
 mod sql;

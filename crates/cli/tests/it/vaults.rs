@@ -334,6 +334,43 @@ fn under_way(vault: &Path) -> Option<u64> {
 }
 
 #[test]
+fn a_pack_that_is_killed_shows_nothing() {
+    let folder = folder();
+    let dir = folder.path();
+    let vault = dir.join("a");
+    fs::create_dir(&vault).unwrap();
+    configure(dir, &[("a", format!("url = \"{}\"", vault.display()))]);
+    fs::create_dir(dir.join("run")).unwrap();
+    for number in 0..300_u32 {
+        let text: Vec<u8> =
+            (0..20_000_u32).map(|at| ((at + number).wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        fs::write(dir.join(format!("run/{number}.bin")), text).unwrap();
+    }
+    let line = ["dataset", "pack", "run", "-o", "a:run.mcap", "--compress", "none"];
+    for bytes in [0, 1, 2_000_000, 5_000_000] {
+        let mut child = holdfast(dir).args(line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while child.try_wait().unwrap().is_none() && under_way(&vault).is_none_or(|so_far| so_far < bytes) {
+            std::thread::yield_now();
+        }
+        let _ = child.kill();
+        let _ = child.wait().unwrap();
+        if vault.join("run.mcap").exists() {
+            // It was quicker.
+            break;
+        }
+    }
+    if !vault.join("run.mcap").exists() {
+        ends(dir, &line.join(" "), 0);
+        assert_eq!(under_way(&vault), None, "uploads of killed processes are removed");
+    }
+    ends(dir, "dataset unpack a:run.mcap again", 0);
+    for number in 0..300 {
+        let read = |folder: &str| fs::read(dir.join(format!("{folder}/{number}.bin"))).unwrap();
+        assert!(read("run") == read("again"), "{number}");
+    }
+}
+
+#[test]
 fn an_evacuation_that_is_killed_releases_nothing_and_shows_nothing() {
     let folder = folder();
     let dir = folder.path();
