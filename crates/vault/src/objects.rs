@@ -230,9 +230,9 @@ impl Objects {
                 Err(io::Error::new(ErrorKind::AlreadyExists, "somebody else is uploading to this name"))
             }
             Err(error) => Err(error),
-            Ok(_) if replace => Ok(()),
+            Ok(()) if replace => Ok(()),
             // The upload that had the lock before may have been published meanwhile.
-            Ok(_) => match self.must_be_free(&target).await {
+            Ok(()) => match self.must_be_free(&target).await {
                 Ok(()) => Ok(()),
                 Err(error) => {
                     let _ = self.store.delete(&self.lock_of(path)?).await;
