@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 60
 BIN := $(CARGO_TARGET_DIR)/release
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full lint bench beside figures install build fuzz deps-build deps-test deps-bench deps-lint
+.PHONY: help demo module test test-full lint bench beside figures install build fuzz deps-build deps-test deps-bench deps-lint
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -20,6 +20,9 @@ help: ## List these commands
 demo: build ## Record live traffic, hold some of it, show that it outlives the rest (about a minute, cleans up)
 	@scripts/need demo
 	@scripts/demo $(BIN)
+
+module: deps-build ## Build holdfast-module, which runs modules in WebAssembly (some minutes)
+	cargo build --release --locked -p holdfast-module
 
 test: deps-test ## Run every test
 	cargo nextest run --workspace --locked

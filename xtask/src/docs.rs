@@ -6,7 +6,8 @@ use crate::{File, Finding, Tree};
 const MOST_CHARACTERS: usize = 200;
 
 /// Folders at the top by which a name in backticks is known to be a path of this repository.
-const TOP: [&str; 9] = [".cargo", ".ci", "bench", "crates", "docs", "examples", "fuzz", "scripts", "xtask"];
+const TOP: [&str; 10] =
+    [".cargo", ".ci", "bench", "crates", "docs", "examples", "fuzz", "scripts", "sdk", "xtask"];
 
 fn documents(tree: &Tree) -> impl Iterator<Item = &File> {
     tree.files

@@ -2,12 +2,13 @@
 
 use crate::{Finding, Tree, code};
 
-/// Paths where `unsafe` may stand: the rings of `io_uring`, of packets, and the shared memory.
-const UNSAFE: [&str; 3] =
-    ["crates/media/", "crates/ingest/src/packet/af_packet", "crates/protocol/src/shared"];
+/// Paths where `unsafe` may stand: the rings of `io_uring`, of packets, the shared memory, and pointers of modules.
+const UNSAFE: [&str; 4] =
+    ["crates/media/", "crates/ingest/src/packet/af_packet", "crates/protocol/src/shared", "sdk/rust/src/"];
 
 /// Crates that hold one of those places; they deny at the root and allow in the module.
-const WITH_UNSAFE: [&str; 3] = ["crates/media/src/", "crates/ingest/src/", "crates/protocol/src/"];
+const WITH_UNSAFE: [&str; 4] =
+    ["crates/media/src/", "crates/ingest/src/", "crates/protocol/src/", "sdk/rust/src/"];
 
 /// Lines of a file without its tests: past this it holds two things.
 const MOST_LINES: usize = 600;
@@ -37,8 +38,12 @@ pub(crate) fn unsafe_is_walled_in(tree: &Tree) -> Vec<Finding> {
 
 /// The roots of all crates forbid `unsafe`; those of the crates that need it somewhere deny it.
 pub(crate) fn roots_forbid_unsafe(tree: &Tree) -> Vec<Finding> {
+    // Exported symbols of a module are unsafe attributes.
+    let is_module = |path: &str| path.starts_with("sdk/examples/");
     let root = |path: &str| {
-        path.ends_with("src/lib.rs") || path.ends_with("src/main.rs") || path.contains("/src/bin/")
+        let is_root =
+            path.ends_with("src/lib.rs") || path.ends_with("src/main.rs") || path.contains("/src/bin/");
+        is_root && !is_module(path)
     };
     tree.rust()
         .filter(|file| root(&file.path))

@@ -14,6 +14,7 @@ pub mod packing;
 pub mod producers;
 pub mod readers;
 pub mod reading;
+pub mod scan;
 pub mod search;
 pub mod shares;
 pub mod slots;

@@ -8,6 +8,7 @@ mod interruption;
 mod out;
 mod progress;
 mod prometheus;
+mod scanning;
 mod watch;
 
 use clap::Parser;

@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write};
 /// Standard output, and in which form to fill it.
 pub(crate) struct Out {
     json: bool,
-    to: BufWriter<Box<dyn Write>>,
+    to: BufWriter<Box<dyn Write + Send>>,
 }
 
 impl Out {
@@ -24,7 +24,7 @@ impl Out {
         Self::to(json, Box::new(io::stderr()))
     }
 
-    fn to(json: bool, to: Box<dyn Write>) -> Self {
+    fn to(json: bool, to: Box<dyn Write + Send>) -> Self {
         Self { json, to: BufWriter::new(to) }
     }
 
@@ -42,6 +42,11 @@ impl Out {
     /// A line for people.
     pub(crate) fn line(&mut self, line: impl fmt::Display) -> Result<()> {
         writeln!(self.to, "{line}").map_err(|error| broken(&error))
+    }
+
+    /// Bytes as they are.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.to.write_all(bytes).map_err(|error| broken(&error))
     }
 
     /// A table for people.

@@ -39,7 +39,9 @@ pub use manifest::{
     TreePart, VERSION,
 };
 pub use overview::{ChannelOverview, McapOverview};
-pub use pack::{LeftOut, PackProgress, Packed, PackedTree, Packing, RawFrame, Unpacked, pack, unpack};
+pub use pack::{
+    LeftOut, PackProgress, Packed, PackedContents, PackedTree, Packing, RawFrame, Unpacked, pack, unpack,
+};
 pub use reader::{Dataset, ReadCounts};
 pub use recovery::{Recovered, recover};
 pub use storage::{LocalFile, RangeRead, is_mcap};

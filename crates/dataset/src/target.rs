@@ -13,7 +13,7 @@ use std::sync::Arc;
 const STEP: u64 = 32 << 20;
 
 /// Target of a dataset: a writer of its bytes. Dropped before it is published, it leaves nothing.
-pub trait Target: Write {
+pub trait Target: Write + Send {
     /// Name of the target, for messages.
     fn name(&self) -> String;
 

@@ -7,7 +7,6 @@ use crate::terms::TERMS_BYTES;
 use crate::{FormatError, Geometry, Key, Name, Region, Terms, crc32c};
 use holdfast_base::{BLOCK, LaneNo, MAX_NAME, RingId, Timestamp};
 
-const MAGIC: &[u8; 8] = b"HFSUPER1";
 const WHAT: &str = "superblock";
 const SKIPPED_AT: usize = 256;
 const LANES_AT: usize = 2304;
@@ -78,6 +77,9 @@ impl Superblock {
     /// Format version that is written. Version 2 adds the UUIDs of orders to the journal; version 1 is read.
     pub const VERSION: u32 = 2;
 
+    /// First bytes of each copy.
+    pub const MAGIC: &[u8; 8] = b"HFSUPER1";
+
     /// Where the copies are. Copies 0 and 1 are written and flushed before 2 and 3 are begun.
     pub const OFFSETS: [u64; 4] = [0, 256 << 10, 512 << 10, 768 << 10];
 
@@ -87,7 +89,7 @@ impl Superblock {
         let geometry = &self.geometry;
         let skipped = &geometry.skipped[..geometry.skipped.len().min(MAX_SKIPPED)];
         let mut put = SliceWriter::new(&mut block);
-        put.bytes(MAGIC)
+        put.bytes(Self::MAGIC)
             .u32(Self::VERSION)
             .u32(0)
             .u64(self.generation)
@@ -117,7 +119,7 @@ impl Superblock {
     /// Reads a copy.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let mut get = FieldReader::new(WHAT, bytes);
-        get.magic(*MAGIC)?;
+        get.magic(*Self::MAGIC)?;
         let version = get.u32()?;
         if !(1..=Self::VERSION).contains(&version) {
             return Err(FormatError::Version { structure: WHAT, version });

@@ -11,23 +11,26 @@ use std::time::Duration;
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct FindArgs {
     /// Hold the elements that match this SQL condition, in every stream that has its columns
-    #[arg(long = "where", value_name = "SQL", conflicts_with_all = ["ordinals", "event"])]
+    #[arg(long = "where", value_name = "SQL", group = "found", conflicts_with_all = ["ordinals", "event"])]
     condition: Option<String>,
+    /// Hold the elements whose payload has a match of this regular expression of `holdfast grep`
+    #[arg(long, value_name = "PATTERN", group = "found", conflicts_with_all = ["ordinals", "event"])]
+    scan: Option<String>,
     /// Context to hold before each match
-    #[arg(long, value_name = "SPAN", value_parser = times::span, requires = "condition")]
+    #[arg(long, value_name = "SPAN", value_parser = times::span, requires = "found")]
     before: Option<Duration>,
     /// Context to hold after each match
-    #[arg(long, value_name = "SPAN", value_parser = times::span, requires = "condition")]
+    #[arg(long, value_name = "SPAN", value_parser = times::span, requires = "found")]
     after: Option<Duration>,
     /// Aggregate condition over matches within a window: `count(*) >= 100`
-    #[arg(long, value_name = "SQL", requires_all = ["condition", "within"])]
+    #[arg(long, value_name = "SQL", requires_all = ["found", "within"])]
     when: Option<String>,
     /// Length of that window
     #[arg(long, value_name = "SPAN", value_parser = times::span, requires = "when")]
     within: Option<Duration>,
     /// Hold a regular sample instead, as length and period (`30s/1h`)
     #[arg(long, value_name = "SPAN/SPAN", value_parser = standing::sample, conflicts_with_all = [
-        "condition", "ordinals", "event", "before", "after", "when", "within",
+        "found", "ordinals", "event", "before", "after", "when", "within",
     ])]
     sample: Option<Sample>,
     /// Continue with new data until interrupted
@@ -41,15 +44,24 @@ pub(crate) struct FindArgs {
     distil: bool,
     /// Continue this hold
     #[arg(long, value_name = "ID", conflicts_with_all = [
-        "condition", "before", "after", "when", "within", "sample", "standing", "quota", "distil", "streams", "from", "to", "last", "ordinals", "event", "until", "owner", "reason",
+        "found", "before", "after", "when", "within", "sample", "standing", "quota", "distil", "streams", "from", "to", "last", "ordinals", "event", "until", "owner", "reason",
     ])]
     pub(crate) resume: Option<u64>,
 }
 
 impl FindArgs {
+    /// SQL condition of a match.
+    fn condition(&self) -> Option<String> {
+        let scan = self.scan.as_ref().map(|pattern| {
+            // Anchors are those of lines, as in a scan.
+            format!("matches(payload, '(?mu){}')", pattern.replace('\'', "''"))
+        });
+        self.condition.clone().or(scan)
+    }
+
     /// Whether anything is to be looked for.
     pub(crate) fn is_some(&self) -> bool {
-        self.condition.is_some() || self.sample.is_some()
+        self.condition().is_some() || self.sample.is_some()
     }
 
     /// An option that means something only where anything is looked for.
@@ -68,7 +80,7 @@ impl FindArgs {
         until: Timestamp,
     ) -> Options {
         Options {
-            condition: self.condition.clone(),
+            condition: self.condition(),
             before: self.before,
             after: self.after,
             when: self.when.clone().zip(self.within),

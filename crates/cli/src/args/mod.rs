@@ -7,6 +7,7 @@ mod limits;
 mod load;
 mod range;
 mod ring;
+mod scan;
 
 pub(crate) use audit::AuditArgs;
 pub(crate) use find::FindArgs;
@@ -15,3 +16,4 @@ pub(crate) use limits::LimitArgs;
 pub(crate) use load::{LoadArgs, MoreArgs};
 pub(crate) use range::RangeArgs;
 pub(crate) use ring::RingArg;
+pub(crate) use scan::ScanArgs;

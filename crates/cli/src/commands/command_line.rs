@@ -1,8 +1,9 @@
 //! The command line as a whole: which commands there are. Each command's own arguments are in its file.
 
 use crate::commands::{
-    archive, audit, check, dataset, evacuate, format, gaps, grow, hold, holds, index, metrics, plan, profile,
-    prove, purge, query, read, record, release, slots, sql, status, streams, vault,
+    archive, audit, check, dataset, encrypt, evacuate, format, gaps, grep, grow, hash, hold, holds, index,
+    metrics, packed_folder, plan, profile, prove, purge, query, read, record, release, scan, slots, sql,
+    status, streams, vault,
 };
 use crate::out::Out;
 use holdfast_base::failure::Result;
@@ -40,6 +41,12 @@ enum Command {
     Read(read::Args),
     Query(query::Args),
     Sql(sql::Args),
+    Grep(grep::Args),
+    Hash(hash::Args),
+    Scan(scan::Args),
+    Encrypt(encrypt::EncryptArgs),
+    Decrypt(encrypt::DecryptArgs),
+    Concat(packed_folder::ConcatArgs),
     Index(index::Args),
     Hold(hold::Args),
     Holds(holds::Args),
@@ -87,6 +94,12 @@ impl Cli {
             Command::Read(args) => read::run(args, out),
             Command::Query(args) => query::run(args, out),
             Command::Sql(args) => sql::run(args, out),
+            Command::Grep(args) => grep::run(args, out),
+            Command::Hash(args) => hash::run(args, out),
+            Command::Scan(args) => scan::run(args, out),
+            Command::Encrypt(args) => encrypt::encrypt(args, out),
+            Command::Decrypt(args) => encrypt::decrypt(args, out),
+            Command::Concat(args) => packed_folder::concat(args, out),
             Command::Index(args) => index::run(args, out),
             Command::Hold(args) => hold::run(args, out),
             Command::Holds(args) => holds::run(args, out),

@@ -11,7 +11,7 @@ use holdfast_vault::Place;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Pack a folder: all its files in one compressed, verified dataset
 #[derive(clap::Args, Debug)]
@@ -47,6 +47,29 @@ pub(crate) struct PackArgs {
     /// Store images as they are: MCAP tools read their messages, and the dataset is larger
     #[arg(long)]
     plain_images: bool,
+}
+
+/// Concatenate the small files of a folder in one file, which scans read as the files it came from
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "The output is a packed folder (`holdfast dataset pack`) without compression, with an index of the files'\n\
+    names and places. `holdfast grep`, `hash --elements` and `scan` read it at the speed of a large file and\n\
+    name its files OUTPUT:PATH; `holdfast dataset unpack` makes the files again. Larger files stay where\n\
+    they are. Nothing is removed.\n\
+    Exits with 1 if a file was left out or changed while it was read.\n\n\
+    Examples:\n  holdfast concat mail/ -o mail.mcap\n  \
+    holdfast concat mail/ --below 64KiB -o s3:mail.mcap"
+)]
+pub(crate) struct ConcatArgs {
+    /// Folder whose files are concatenated
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// File of the output, or its path in a vault; it must not exist yet
+    #[arg(short, long, value_name = "FILE|VAULT:PATH")]
+    output: PathBuf,
+    /// Size of the largest files that are concatenated
+    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
+    below: ByteSize,
 }
 
 /// Unpack a packed folder into a new or empty folder
@@ -105,11 +128,30 @@ pub(crate) fn pack(args: &PackArgs, out: &mut Out) -> Result<()> {
         series: &args.series,
         raw: args.raw,
         plain_images: args.plain_images,
+        below: None,
         owner: current_user(),
     };
+    packed(&packing, &args.output, out)
+}
+
+/// Runs the command `holdfast concat`.
+pub(crate) fn concat(args: &ConcatArgs, out: &mut Out) -> Result<()> {
+    let packing = Packing {
+        folder: &args.folder,
+        options: Options { compression: Compression::None, ..Options::default() },
+        series: &[],
+        raw: None,
+        plain_images: true,
+        below: Some(args.below.0),
+        owner: current_user(),
+    };
+    packed(&packing, &args.output, out)
+}
+
+fn packed(packing: &Packing<'_>, output: &Path, out: &mut Out) -> Result<()> {
     let bar = progress::count();
-    let target = Place::parse(&args.output)?.target()?;
-    let packed = holdfast_dataset::pack(&packing, target, &mut |progress| match progress {
+    let target = Place::parse(output)?.target()?;
+    let packed = holdfast_dataset::pack(packing, target, &mut |progress| match progress {
         PackProgress::Packed { entries, bytes } => {
             bar.set_message(format!("{entries} entries packed,"));
             bar.set_position(bytes);
@@ -126,9 +168,9 @@ pub(crate) fn pack(args: &PackArgs, out: &mut Out) -> Result<()> {
     let (left_out, changed) = (packed.left_out_count, packed.changed_count);
     if out.is_json() {
         out.object(&PackedFolder {
-            path: &args.folder,
+            path: packing.folder,
             dataset: &packed.written.id,
-            output: &args.output,
+            output,
             bytes: packed.written.bytes,
             chunks: manifest.chunks.len() as u64,
             files: tree.files,
@@ -145,7 +187,7 @@ pub(crate) fn pack(args: &PackArgs, out: &mut Out) -> Result<()> {
     } else {
         let (files, contents) = (counted(tree.files + tree.hard_links, "file"), ByteSize(tree.bytes));
         let bytes = ByteSize(packed.written.bytes);
-        out.line(format_args!("{}: {files}, {contents} in {bytes}, verified", args.output.display()))?;
+        out.line(format_args!("{}: {files}, {contents} in {bytes}, verified", output.display()))?;
         out.line(format_args!("dataset {}", packed.written.id))?;
         if tree.series > 0 {
             out.line(format_args!("{} series, each a channel", tree.series))?;
@@ -157,7 +199,7 @@ pub(crate) fn pack(args: &PackArgs, out: &mut Out) -> Result<()> {
         return Ok(());
     }
     let what = format!("entries left out: {left_out}, files that changed while they were read: {changed}");
-    Err(Failure::failed(what).at_path(&args.folder).advice("the dataset has all else, and is verified"))
+    Err(Failure::failed(what).at_path(packing.folder).advice("the dataset has all else, and is verified"))
 }
 
 /// Runs the command `holdfast dataset unpack`.

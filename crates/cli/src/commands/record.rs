@@ -3,7 +3,7 @@
 
 use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_client::config;
-use holdfast_client::recorder_program;
+use holdfast_client::programs;
 use holdfast_client::schema_file;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<()> {
         })?;
         serve_metrics(address, &ring)?;
     }
-    let program = recorder_program::path();
+    let program = programs::recorder();
     // Under the name that the user knows: that is how it complains.
     let error = Command::new(&program).arg0("holdfast record").args(&line.args).exec();
     let failure =

@@ -8,10 +8,10 @@ use common::{ends, folder, recorder_program};
 use std::fs;
 use std::path::Path;
 
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 32] = [
     "", "profile", "plan", "format", "prove", "record", "status", "streams", "slots", "gaps", "read",
-    "query", "sql", "index", "hold", "holds", "release", "purge", "grow", "evacuate", "archive", "dataset",
-    "vault", "audit", "check", "metrics",
+    "query", "sql", "grep", "hash", "scan", "encrypt", "decrypt", "concat", "index", "hold", "holds",
+    "release", "purge", "grow", "evacuate", "archive", "dataset", "vault", "audit", "check", "metrics",
 ];
 
 #[test]

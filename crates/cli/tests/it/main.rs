@@ -38,6 +38,7 @@ mod profile;
 mod prove;
 mod read_back;
 mod recipes;
+mod scans;
 mod session;
 mod standing;
 mod together;

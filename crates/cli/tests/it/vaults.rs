@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "../../../vault/tests/it/servers.rs"]
-mod servers;
+pub(crate) mod servers;
 
 use crate::common;
 
@@ -20,7 +20,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Writes the user's configuration file.
-fn configure(dir: &Path, vaults: &[(&str, String)]) {
+pub(crate) fn configure(dir: &Path, vaults: &[(&str, String)]) {
     let mut text = String::new();
     for (name, settings) in vaults {
         writeln!(text, "[vaults.{name}]\n{settings}").unwrap();
@@ -30,7 +30,7 @@ fn configure(dir: &Path, vaults: &[(&str, String)]) {
 }
 
 /// Settings of a vault in the S3 server of a test, with its keys in a file.
-fn in_s3(dir: &Path, server: &Server, url: &str) -> String {
+pub(crate) fn in_s3(dir: &Path, server: &Server, url: &str) -> String {
     fs::create_dir(dir.join("s3/data/lab")).unwrap();
     let keys = dir.join("keys");
     fs::write(&keys, format!("aws_access_key_id = {}\naws_secret_access_key = {}\n", KEYS[0], KEYS[1]))
@@ -41,7 +41,7 @@ fn in_s3(dir: &Path, server: &Server, url: &str) -> String {
 }
 
 /// Records 20 000 JSON lines, and holds 7 000 of them.
-fn held(dir: &Path) {
+pub(crate) fn held(dir: &Path) {
     let mut lines = String::new();
     for at in 0..20_000 {
         let level = ["info", "warn", "error"][at % 3];

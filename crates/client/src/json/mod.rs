@@ -16,6 +16,7 @@ mod guarantee;
 mod holds;
 mod index;
 mod orders;
+mod scans;
 mod slots;
 mod status;
 mod streams;
@@ -40,6 +41,10 @@ pub use holdfast_export::json::{Gap, time, time_if};
 pub use holds::{EvaluatedStream, Hold, HoldCondition};
 pub use index::CopiedIndex;
 pub use orders::{GrownRing, NewHold, PurgedRange, ReleasedHold};
+pub use scans::{
+    CryptedItem, FoundItem, FoundLine, FoundMatch, ItemHashes, ItemStatistics, ModuleResult, ModuleTotal,
+    ScanReport, ScannedItem,
+};
 pub use slots::Slot;
 pub use status::{DroppedElements, Lane, Recorder, RingStatus, Source};
 pub use streams::{Attribute, Stream};

@@ -60,6 +60,8 @@ pub struct Packing<'a> {
     pub raw: Option<RawFrame>,
     /// True if images are stored as they are, never filtered.
     pub plain_images: bool,
+    /// Size of the largest files that are packed; larger ones are passed over. `None`: all are packed.
+    pub below: Option<u64>,
     /// User who packs the folder.
     pub owner: String,
 }
@@ -117,7 +119,7 @@ pub fn pack(
     target: Box<dyn Target>,
     progress: &mut dyn FnMut(PackProgress),
 ) -> Outcome<Packed> {
-    let Packing { folder, options, series, raw, plain_images, owner } = packing;
+    let Packing { folder, options, series, raw, plain_images, below, owner } = packing;
     let rules = SeriesRules::new(series).map_err(|(text, error)| {
         Failure::usage(format_args!("`{text}` is no pattern: {error}")).at("--series")
     })?;
@@ -136,7 +138,7 @@ pub fn pack(
     let out = BufWriter::with_capacity(GATHER, target);
     let mut writer = Packer::new(out, options, provenance).map_err(failed)?;
     let images = ImageRules { is_off: *plain_images, raw: *raw, compression: options.compression };
-    writer.walk(walk, &folder, images, options.threads, progress).map_err(failed)?;
+    writer.walk(walk, &folder, images, *below, options.threads, progress).map_err(failed)?;
     let (out, packed) = writer.finish().map_err(failed)?;
     let target = out.into_inner().map_err(|error| failed(DatasetError::Io(error.into_error())));
     let mut target = target?;
@@ -216,9 +218,13 @@ impl<W: Write> Packer<W> {
         mut walk: Walk,
         folder: &Path,
         images: ImageRules,
+        below: Option<u64>,
         threads: NonZeroUsize,
         progress: &mut dyn FnMut(PackProgress),
     ) -> Result<(), DatasetError> {
+        let is_wanted = |found: &Found| {
+            !found.metadata.is_file() || below.is_none_or(|below| found.metadata.size() <= below)
+        };
         let threads = threads.min(NonZeroUsize::new(MOST_READERS).unwrap_or(NonZeroUsize::MIN));
         let folder: Arc<Path> = Arc::from(folder);
         let mut pool = OrderedPool::start(threads, "holdfast-read", || {
@@ -231,7 +237,7 @@ impl<W: Write> Packer<W> {
         loop {
             let found = walk.next();
             let is_last = found.is_none();
-            if let Some(found) = found {
+            if let Some(found) = found.filter(|found| found.as_ref().map_or(true, is_wanted)) {
                 bytes += found.as_ref().map_or(0, |found| found.metadata.size());
                 batch.push(found);
             }

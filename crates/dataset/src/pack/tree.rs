@@ -15,6 +15,7 @@ use mcap::parse_record;
 use mcap::records::{Record, op};
 use std::cmp::Ordering;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,6 +24,19 @@ const TAIL: u64 = 256 << 10;
 
 /// Bytes of a root at most: about a million parts.
 const MOST_ROOT: u64 = 256 << 20;
+
+/// Contents of a packed folder's files, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PackedContents<'a> {
+    /// Path of the file that begins.
+    File(&'a [u8]),
+    /// Next bytes of the file.
+    Bytes(&'a [u8]),
+    /// End of the file.
+    End,
+    /// Damage of the file, which ends it.
+    Damaged(&'a str),
+}
 
 /// Packed folder that is open for reading.
 pub struct PackedTree {
@@ -118,6 +132,22 @@ impl PackedTree {
         Ok(at.ok().map(|at| entries.swap_remove(at)))
     }
 
+    /// Gives the contents of all files, in the order of their paths. A damaged file is told, and its bytes so far are void.
+    pub fn read_files(
+        &self,
+        take: &mut dyn FnMut(PackedContents<'_>) -> ControlFlow<()>,
+    ) -> Result<(), DatasetError> {
+        let mut reader = self.contents();
+        for part in &self.tree.parts {
+            for entry in self.part(part)? {
+                if entry.kind == Kind::File && file_contents(&mut reader, &entry, take)?.is_break() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Writes the contents of a file to an output, each piece when it is verified; the number of bytes. `None`:
     /// no entry has this path.
     pub fn cat(&self, path: &[u8], out: &mut dyn Write) -> Result<Option<u64>, DatasetError> {
@@ -141,6 +171,33 @@ impl PackedTree {
         }
         Ok(Some(entry.size))
     }
+}
+
+fn file_contents(
+    reader: &mut ContentReader,
+    entry: &Entry,
+    take: &mut dyn FnMut(PackedContents<'_>) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, DatasetError> {
+    let mut flow = take(PackedContents::File(&entry.path));
+    for piece in &entry.pieces {
+        if flow.is_break() {
+            return Ok(flow);
+        }
+        match reader.piece(entry, piece) {
+            Ok(Some(bytes)) => flow = take(PackedContents::Bytes(&bytes)),
+            Ok(None) => zeros(piece.length, |bytes| {
+                if flow.is_continue() {
+                    flow = take(PackedContents::Bytes(bytes));
+                }
+                Ok::<(), DatasetError>(())
+            })?,
+            Err(error @ DatasetError::Damaged { .. }) => {
+                return Ok(take(PackedContents::Damaged(&error.to_string())));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(if flow.is_break() { flow } else { take(PackedContents::End) })
 }
 
 /// Bytes of a summary group: from the tail where it has them.

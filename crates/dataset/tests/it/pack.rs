@@ -48,7 +48,15 @@ pub(crate) fn states(folder: &Path) -> BTreeMap<Vec<u8>, State> {
 
 fn packing<'a>(folder: &'a Path, series: &'a [String]) -> Packing<'a> {
     let owner = "tester".to_owned();
-    Packing { folder, options: Options::default(), series, raw: None, plain_images: false, owner }
+    Packing {
+        folder,
+        options: Options::default(),
+        series,
+        raw: None,
+        plain_images: false,
+        below: None,
+        owner,
+    }
 }
 
 fn pack(packing: &Packing<'_>, to: &Path, progress: &mut dyn FnMut(PackProgress)) -> Result<Packed> {

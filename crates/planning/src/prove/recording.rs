@@ -3,7 +3,7 @@
 use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_base::{ByteSize, Rate};
 use holdfast_client::orders;
-use holdfast_client::recorder_program;
+use holdfast_client::programs;
 use holdfast_format::{ElementLoad, MAX_TEXT};
 use holdfast_protocol::client::Connection;
 use holdfast_protocol::wire::{RecorderStatus, Status};
@@ -138,7 +138,7 @@ pub(crate) struct StreamSummary {
 impl Recording {
     /// Starts it; comes back when it answers.
     pub(crate) fn start(ring: &Path, load: &Load) -> Result<(Self, ChildStdin)> {
-        let mut command = Command::new(recorder_program::path());
+        let mut command = Command::new(programs::recorder());
         command.arg0("holdfast record").arg(ring).args(["--source", "stdin", "--name", STREAM]);
         command.args(["--frame", &format!("fixed:{}", load.element), "--on-overload", "drop-newest"]);
         if let Some((rate, elements, burst)) = load.declared {

@@ -38,10 +38,19 @@ pub fn holdfast(folder: &Path) -> Command {
 
 /// The recorder is another package's program: built beside ours, unless the whole workspace was built.
 pub fn recorder_program() -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_holdfast")).with_file_name("holdfast-recorder");
+    program("holdfast-recorder")
+}
+
+/// The host of modules, likewise.
+pub fn module_program() -> PathBuf {
+    program("holdfast-module")
+}
+
+fn program(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_holdfast")).with_file_name(name);
     if !path.is_file() {
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "holdfast-recorder", "--bin", "holdfast-recorder"]);
+        build.args(["build", "--quiet", "--package", name, "--bin", name]);
         let target = path.parent().and_then(Path::parent).unwrap();
         assert!(build.env("CARGO_TARGET_DIR", target).status().unwrap().success());
     }

@@ -1,0 +1,206 @@
+//! `holdfast grep`: search the contents of rings, datasets, vaults and files.
+
+use crate::args::ScanArgs;
+use crate::out::Out;
+use crate::scanning;
+use holdfast_base::failure::{Failure, Kind, Result};
+use holdfast_client::json::{FoundItem, FoundLine};
+use holdfast_scan::{Hit, Line, Pick, Search, SearchOptions, Syntax, Wanted};
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// Bytes of a line that is no text which are shown on each side of its first match.
+const AROUND: usize = 48;
+
+/// Search the contents of rings, datasets, vaults and files for a pattern
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+#[derive(clap::Args, Debug)]
+#[command(
+    override_usage = "holdfast grep [OPTIONS] <PATTERN> <SOURCE>...",
+    after_help = "SOURCE is a ring (path or name), a dataset, a file, a folder with all below it, VAULT:PREFIX, or -\n\
+    for standard input. Elements of rings and datasets are searched as files are, line by line. The\n\
+    pattern is a regular expression in the syntax of ripgrep.\n\n\
+    A hit is printed as PATH:OFFSET: LINE, or SOURCE:STREAM/ORDINAL: LINE; bytes that are no text are\n\
+    printed as \\xNN. Of a line longer than 8 KiB, the part around its first match is printed.\n\n\
+    Exits with 1 if some data could not be searched (hits are printed), with 3 if there is no hit.\n\n\
+    Examples:\n  holdfast grep \"GET /[a-z]+\" lab.hf --stream eth0 --last 5m\n  \
+    holdfast grep -F -i password lab.hf s3:2026/ /var/log\n  \
+    holdfast grep --hex \"de ad be ef\" run1.mcap -l\n  \
+    holdfast grep -e error -e warning logs/ --count"
+)]
+pub(crate) struct Args {
+    /// Pattern, unless -e or -f gives it; behind it the sources
+    #[arg(value_names = ["PATTERN", "SOURCE"], required = true, num_args = 1..)]
+    words: Vec<OsString>,
+    /// Pattern (may be repeated)
+    #[arg(short = 'e', long = "regexp", value_name = "PATTERN", allow_hyphen_values = true)]
+    patterns: Vec<String>,
+    /// File with a pattern a line
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Patterns are text, not regular expressions
+    #[arg(short = 'F', long, conflicts_with = "hex")]
+    fixed_strings: bool,
+    /// Patterns are bytes, as pairs of hexadecimal digits
+    #[arg(long, conflicts_with_all = ["ignore_case", "word_regexp"])]
+    hex: bool,
+    /// Upper and lower case are the same
+    #[arg(short = 'i', long)]
+    ignore_case: bool,
+    /// Matches are whole words
+    #[arg(short = 'w', long)]
+    word_regexp: bool,
+    /// Print line numbers instead of offsets
+    #[arg(short = 'n', long)]
+    line_number: bool,
+    /// Print the matches alone, a line each
+    #[arg(short = 'o', long, conflicts_with_all = ["files_with_matches", "count"])]
+    only_matching: bool,
+    /// Print the names of files and elements with hits
+    #[arg(short = 'l', long)]
+    files_with_matches: bool,
+    /// Print the number of lines with hits of each file or element that has one
+    #[arg(short = 'c', long, conflicts_with = "files_with_matches")]
+    count: bool,
+    /// Lines with hits of a file or element at most
+    #[arg(short = 'm', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_count: Option<u64>,
+    #[command(flatten)]
+    scan: ScanArgs,
+}
+
+impl Args {
+    /// Splits the words into patterns and sources.
+    fn split(&self) -> Result<(Vec<String>, Vec<PathBuf>)> {
+        let mut patterns = self.patterns.clone();
+        for file in &self.files {
+            let text = std::fs::read_to_string(file)
+                .map_err(|error| Failure::io("cannot read the patterns", file, &error))?;
+            patterns.extend(text.lines().map(str::to_owned));
+        }
+        let mut words = &self.words[..];
+        if self.patterns.is_empty() && self.files.is_empty() {
+            let (first, rest) = words.split_first().ok_or_else(|| Failure::usage("there is no pattern"))?;
+            let pattern = first.to_str().ok_or_else(|| Failure::usage("the pattern is not UTF-8"))?;
+            patterns.push(pattern.to_owned());
+            words = rest;
+        }
+        if words.is_empty() {
+            return Err(Failure::usage("there is no source to search")
+                .advice("name a ring, a dataset, a file or a folder, or - for standard input"));
+        }
+        Ok((patterns, words.iter().map(PathBuf::from).collect()))
+    }
+
+    fn search(&self, patterns: Vec<String>) -> Result<Search> {
+        let syntax = match (self.fixed_strings, self.hex) {
+            (true, _) => Syntax::Text,
+            (_, true) => Syntax::Hex,
+            _ => Syntax::Regex,
+        };
+        let wanted = match (self.count || self.files_with_matches, self.line_number) {
+            (true, _) => Wanted::Counts,
+            (_, true) => Wanted::NumberedLines,
+            _ => Wanted::Lines,
+        };
+        Search::new(SearchOptions {
+            patterns,
+            syntax,
+            ignore_case: self.ignore_case,
+            word: self.word_regexp,
+            wanted,
+            most: if self.files_with_matches { Some(1) } else { self.max_count },
+        })
+    }
+}
+
+/// Runs the command `holdfast grep`.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    let (patterns, places) = args.split()?;
+    let search = args.search(patterns)?;
+    let sources = args.scan.sources(&places, Pick::Elements)?;
+    let mut hits = 0_u64;
+    let report = scanning::run(&search, &sources, &args.scan, &mut |hit| {
+        hits += 1;
+        if out.is_json() {
+            return in_json(&hit, out);
+        }
+        match hit {
+            Hit::Line(line) if args.only_matching => matches(&line, out),
+            Hit::Line(line) => out.line(format_args!("{}{}", place(&line, line.offset), shown(&line))),
+            Hit::Count(item, _) if args.files_with_matches => out.line(item),
+            Hit::Count(item, lines) => out.line(format_args!("{item}: {lines}")),
+        }
+    })?;
+    scanning::end(&report, &args.scan, out)?;
+    if hits == 0 { Err(Failure::said(Kind::Nothing)) } else { Ok(()) }
+}
+
+fn in_json(hit: &Hit, out: &mut Out) -> Result<()> {
+    match hit {
+        Hit::Line(line) => out.object(&FoundLine {
+            item: scanning::item(&line.item),
+            offset: line.offset,
+            line: line.number,
+            text_offset: line.text_offset,
+            text: &String::from_utf8_lossy(&line.text),
+            matches: &line.matches,
+        }),
+        Hit::Count(item, lines) => out.object(&FoundItem { item: scanning::item(item), lines: *lines }),
+    }
+}
+
+/// Place of a hit: an element has its ordinal, and a file the offset or the line.
+fn place(line: &Line, offset: u64) -> String {
+    match (line.item.ordinal, line.number) {
+        (Some(_), None) => format!("{}: ", line.item),
+        (_, Some(number)) => format!("{}:{number}: ", line.item),
+        (None, None) => format!("{}:{offset}: ", line.item),
+    }
+}
+
+fn matches(line: &Line, out: &mut Out) -> Result<()> {
+    for (from, end) in &line.matches {
+        let at = |offset: u64| (offset.saturating_sub(line.text_offset) as usize).min(line.text.len());
+        let text = escaped(&line.text[at(*from)..at(*end)]);
+        out.line(format_args!("{}{text}", place(line, *from)))?;
+    }
+    Ok(())
+}
+
+/// Text of a line; of one that is no text, the part around the first match.
+fn shown(line: &Line) -> String {
+    let is_text = std::str::from_utf8(&line.text).is_ok_and(|text| !text.chars().any(is_control));
+    if is_text {
+        return escaped(&line.text);
+    }
+    let (from, end) = line.matches.first().copied().unwrap_or_default();
+    let at = |offset: u64| offset.saturating_sub(line.text_offset) as usize;
+    let start = at(from).saturating_sub(AROUND).min(line.text.len());
+    escaped(&line.text[start..(at(end) + AROUND).clamp(start, line.text.len())])
+}
+
+fn is_control(letter: char) -> bool {
+    letter.is_control() && letter != '\t' && letter != '\r'
+}
+
+/// Bytes as text: control characters and bytes that are no UTF-8 as `\xNN`.
+fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            if is_control(letter) {
+                for byte in letter.encode_utf8(&mut [0; 4]).bytes() {
+                    let _ = write!(text, "\\x{byte:02x}");
+                }
+            } else {
+                text.push(letter);
+            }
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
+}

@@ -1,0 +1,106 @@
+//! `holdfast hash`: digests of files, objects and elements, all algorithms in one pass.
+
+use crate::args::ScanArgs;
+use crate::out::Out;
+use crate::scanning;
+use holdfast_base::failure::{Failure, Kind, Result};
+use holdfast_client::json::ItemHashes;
+use holdfast_scan::{Algorithm, Hash, Hashes, Pick};
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+/// Print the digests of files, objects of vaults, and elements of rings and datasets
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "SOURCE is a file, a folder with all below it, VAULT:PREFIX, a ring (its elements), or - for standard\n\
+    input. Each file is read once, whatever the number of algorithms. With one algorithm, `md5sum -c`,\n\
+    `sha256sum -c` and `b3sum -c` read the output. With several, each line begins with the algorithm.\n\n\
+    Exits with 1 if some data could not be hashed (the digests of the rest are printed).\n\n\
+    Examples:\n  holdfast hash runs/ > runs.b3\n  \
+    holdfast hash s3:2026/ --algorithm sha256,md5\n  \
+    holdfast hash runs/ --duplicates\n  \
+    holdfast hash run1.mcap --elements --stream camera"
+)]
+pub(crate) struct Args {
+    /// File, folder, VAULT:PREFIX, ring, or - for standard input
+    #[arg(value_name = "SOURCE", required = true)]
+    sources: Vec<PathBuf>,
+    /// Hash functions, separated by commas: blake3, sha256, sha1, md5
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "blake3")]
+    algorithm: Vec<Algorithm>,
+    /// Hash the elements of datasets, and the files of packed folders, instead of the dataset files
+    #[arg(long)]
+    elements: bool,
+    /// Print only files and elements that are the same as another, in groups with an empty line between
+    #[arg(long)]
+    duplicates: bool,
+    #[command(flatten)]
+    scan: ScanArgs,
+}
+
+/// Runs the command `holdfast hash`.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    let pick = if args.elements { Pick::Elements } else { Pick::Files };
+    let mut algorithms = args.algorithm.clone();
+    algorithms.dedup();
+    let sources = args.scan.sources(&args.sources, pick)?;
+    let mut items = 0_u64;
+    let mut groups: BTreeMap<(u64, String), Vec<Hashes>> = BTreeMap::new();
+    let report = scanning::run(&Hash::new(&algorithms), &sources, &args.scan, &mut |hashes| {
+        items += 1;
+        if !args.duplicates {
+            return printed(&hashes, out);
+        }
+        let first = hashes.values.first().map(|value| value.hex.clone()).unwrap_or_default();
+        groups.entry((hashes.bytes, first)).or_default().push(hashes);
+        Ok(())
+    })?;
+    let mut separator = false;
+    for group in groups.values_mut().filter(|group| group.len() > 1) {
+        if separator && !out.is_json() {
+            out.line("")?;
+        }
+        separator = true;
+        group.sort_by(|a, b| a.item.cmp(&b.item));
+        for hashes in group.iter() {
+            printed(hashes, out)?;
+        }
+    }
+    scanning::end(&report, &args.scan, out)?;
+    if items == 0 || (args.duplicates && !separator) { Err(Failure::said(Kind::Nothing)) } else { Ok(()) }
+}
+
+fn printed(hashes: &Hashes, out: &mut Out) -> Result<()> {
+    if out.is_json() {
+        let values = hashes.values.iter().map(|value| (value.algorithm.name(), value.hex.as_str()));
+        return out.object(&ItemHashes {
+            item: scanning::item(&hashes.item),
+            bytes: hashes.bytes,
+            hashes: values.collect(),
+        });
+    }
+    let name = match &hashes.item.container.path {
+        Some(path) => path.as_os_str().as_bytes().to_vec(),
+        None => hashes.item.to_string().into_bytes(),
+    };
+    // As the coreutils do: a name with a line end or a backslash is escaped, and its line begins with a backslash.
+    let mark = if name.iter().any(|byte| b"\n\r\\".contains(byte)) { "\\" } else { "" };
+    let mut escaped = Vec::with_capacity(name.len());
+    for byte in name {
+        match byte {
+            b'\n' => escaped.extend(b"\\n"),
+            b'\r' => escaped.extend(b"\\r"),
+            b'\\' => escaped.extend(b"\\\\"),
+            byte => escaped.push(byte),
+        }
+    }
+    for value in &hashes.values {
+        let algorithm = if hashes.values.len() > 1 { format!("{} ", value.algorithm) } else { String::new() };
+        let mut line = format!("{algorithm}{mark}{}  ", value.hex).into_bytes();
+        line.extend(&escaped);
+        line.push(b'\n');
+        out.bytes(&line)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Program that never answers.
+exec sleep 600

@@ -1,0 +1,235 @@
+//! Sources of a scan: places as they are typed, told apart, and the threads that read them.
+
+mod dataset;
+mod device;
+mod folder;
+mod ring;
+mod router;
+mod small;
+
+use crate::engine::Shared;
+use crate::feeder::{Feeder, Order, Stopped};
+use crate::item::Container;
+use holdfast_base::failure::{Failure, Result};
+use holdfast_client::range::RangeOptions;
+use holdfast_client::session;
+use holdfast_dataset::is_mcap;
+use holdfast_format::Superblock;
+use holdfast_vault::{Place, Vault};
+use router::Router;
+use rustix::fs::{Mode, OFlags};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Contents of rings and datasets that a scan takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pick {
+    /// Elements of rings and datasets, and the files of packed folders.
+    Elements,
+    /// Files as they lie, datasets too; elements of rings that are named.
+    Files,
+}
+
+/// Sources of a scan.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    named: Vec<Named>,
+    pick: Pick,
+    /// Streams of rings and datasets; empty: all.
+    pub(crate) streams: Vec<String>,
+    /// Range of the elements of rings and datasets.
+    pub(crate) range: RangeOptions,
+}
+
+/// Place that was named.
+#[derive(Clone, Debug)]
+enum Named {
+    StandardInput,
+    File(PathBuf),
+    Folder(PathBuf),
+    Ring(PathBuf),
+    Dataset(Place),
+    Object(Arc<Vault>, String),
+}
+
+impl Sources {
+    /// Sources at these places: rings, datasets, files, folders, `VAULT:PREFIX`, or `-` for standard input.
+    pub fn new(places: &[PathBuf], pick: Pick, streams: Vec<String>, range: RangeOptions) -> Result<Self> {
+        let mut named = Vec::new();
+        for place in places {
+            if place == Path::new("-") {
+                named.push(Named::StandardInput);
+                continue;
+            }
+            match Place::parse(place)? {
+                Place::Local(path) => named.push(local(path, pick)?),
+                Place::Vault(vault, prefix) => {
+                    let entries = vault.list(&prefix)?;
+                    if entries.is_empty() {
+                        return Err(Failure::nothing("there is no object at this place")
+                            .at(vault.place(&prefix))
+                            .advice(format_args!(
+                                "`holdfast vault ls {}:` lists all objects",
+                                vault.name()
+                            )));
+                    }
+                    named.extend(entries.into_iter().map(|entry| {
+                        if pick == Pick::Elements && ends_with(Path::new(&entry.path), "mcap") {
+                            Named::Dataset(Place::Vault(Arc::clone(&vault), entry.path))
+                        } else {
+                            Named::Object(Arc::clone(&vault), entry.path)
+                        }
+                    }));
+                }
+            }
+        }
+        Ok(Self { named, pick, streams, range })
+    }
+
+    /// Paths of the rings among the sources.
+    pub fn rings(&self) -> Vec<&Path> {
+        self.named
+            .iter()
+            .filter_map(|named| if let Named::Ring(path) = named { Some(path.as_path()) } else { None })
+            .collect()
+    }
+
+    /// Path of a file below the source that it was found in. With several sources, the name of a folder comes first.
+    pub fn relative(&self, container: &Container) -> PathBuf {
+        let several = self.named.len() > 1;
+        let below = |named: &Named| match (named, &container.path) {
+            (Named::File(path), Some(found)) if path == found => path.file_name().map(PathBuf::from),
+            (Named::Folder(folder), Some(found)) => {
+                let below = found.strip_prefix(folder).ok()?;
+                let name = folder.file_name().filter(|_| several).map(PathBuf::from).unwrap_or_default();
+                Some(name.join(below))
+            }
+            (Named::Object(vault, path), None) if *container.source == vault.place(path) => Some(path.into()),
+            _ => None,
+        };
+        self.named.iter().find_map(below).unwrap_or_else(|| {
+            let name = container.source.trim_matches('/').replace("..", "_");
+            if name == "-" { PathBuf::from("stdin") } else { PathBuf::from(name) }
+        })
+    }
+
+    /// True if the only source is one file, object or standard input, so that its name need not be told.
+    pub fn is_one_file(&self) -> bool {
+        matches!(self.named[..], [Named::StandardInput | Named::File(_) | Named::Object(..)])
+    }
+}
+
+/// Tells a local path apart.
+fn local(path: PathBuf, pick: Pick) -> Result<Named> {
+    let found = match std::fs::metadata(&path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let ring = session::ring_path(&path)?;
+            if ring.exists() {
+                return Ok(Named::Ring(ring));
+            }
+            return Err(Failure::io("cannot open the source", &path, &error));
+        }
+        Err(error) => return Err(Failure::io("cannot open the source", &path, &error)),
+    };
+    if found.is_dir() {
+        return Ok(Named::Folder(path));
+    }
+    if !found.is_file() {
+        // A named pipe or a terminal would wait for ever.
+        return Ok(Named::Ring(session::ring_path(&path)?));
+    }
+    if pick == Pick::Elements && is_mcap(&path) {
+        return Ok(Named::Dataset(Place::Local(path)));
+    }
+    Ok(if is_ring(&path) { Named::Ring(path) } else { Named::File(path) })
+}
+
+/// True if a file begins as a ring does.
+fn is_ring(path: &Path) -> bool {
+    let mut magic = [0; Superblock::MAGIC.len()];
+    File::open(path).and_then(|file| file.read_exact_at(&mut magic, 0)).is_ok() && magic == *Superblock::MAGIC
+}
+
+fn ends_with(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|found| found.eq_ignore_ascii_case(ending))
+}
+
+/// Reads all sources to their end.
+pub(crate) fn read(sources: &Sources, shared: &Shared<'_>, workers: usize) -> Result<()> {
+    std::thread::scope(|scope| {
+        let router = Router::new(scope, shared, sources, workers);
+        for named in &sources.named {
+            if shared.silos.is_stopped() {
+                break;
+            }
+            match named {
+                Named::StandardInput => router.reader("standard input", 1, read_standard_input)?,
+                Named::File(path) => router.file(path)?,
+                Named::Folder(path) => folder::walk(path, &router)?,
+                Named::Ring(path) => router.ring(path)?,
+                Named::Dataset(place) => router.dataset(place)?,
+                Named::Object(vault, path) => router.object(vault, path)?,
+            }
+        }
+        Ok(())
+    })
+}
+
+fn read_standard_input(shared: &Shared<'_>, silo: usize) -> Result<(), Stopped> {
+    let mut feeder = Feeder::new(shared, silo, Order::AsFed);
+    feeder.begin(&Arc::new(Container::named("-")), None);
+    feed_file(&mut feeder, &mut io::stdin().lock())?;
+    feeder.flush();
+    Ok(())
+}
+
+/// Feeds a file to its end.
+fn feed_file(feeder: &mut Feeder<'_, '_>, file: &mut impl Read) -> Result<(), Stopped> {
+    loop {
+        match file.read(feeder.room()?) {
+            Ok(0) => return feeder.end(),
+            Ok(count) => feeder.fed(count),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return feeder.fail(holdfast_base::failure::reason(&error)),
+        }
+        if feeder.is_skipped() {
+            return feeder.end();
+        }
+    }
+}
+
+/// Opens a file that is still a regular one: a named pipe in its place would wait for its other end.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is no regular file any more"))
+    }
+}
+
+/// Reader thread of a silo: announced at once, so that workers wait for it, and accounted for at its end.
+pub(crate) struct Reader<'a, 's> {
+    shared: &'a Shared<'s>,
+    silo: usize,
+}
+
+impl<'a, 's> Reader<'a, 's> {
+    pub(crate) fn announce(shared: &'a Shared<'s>, silo: usize) -> Self {
+        shared.silos.begin_reader();
+        Self { shared, silo }
+    }
+
+    pub(crate) fn run(self, read: impl FnOnce(&'a Shared<'s>, usize) -> Result<(), Stopped>) {
+        let began = Instant::now();
+        // Those who wait for buffers are told of the end in the same way.
+        let _ = read(self.shared, self.silo);
+        self.shared.silos.end_reader(Some(self.silo), began.elapsed().as_secs_f64());
+    }
+}

@@ -1,0 +1,9 @@
+//! Modules `approx` and `bio` beside naive references over generated items, divided in all ways (promise 5).
+
+mod approximate;
+mod biology;
+mod common;
+mod formats;
+mod genome;
+mod long;
+mod naive;
