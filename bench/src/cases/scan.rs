@@ -272,14 +272,16 @@ fn drives(program: &Path, report: &mut Report, scale: Scale) -> Result<(), Bench
     if !tools::is_root() || scale == Scale::Tiny {
         return Err(BenchError::skipped("they are mounted by root, in a real run"));
     }
-    let mut rows = vec![row!["drives", "files", "MiB", "s", "MiB/s", "of one drive's sequential rate"]];
+    let mut rows = vec![row!["drives", "files", "MiB", "s", "MiB/s", "to one drive's large files"]];
+    // Rate of one drive with large files alone.
+    let mut base = f64::NAN;
     for count in [1, 3, 6] {
         let (files, large) = (12_000 / count, 600 / count);
         let mut set = Drives { mounts: Vec::new(), emulated: Vec::new(), places: Vec::new() };
-        let (mut bytes, mut rate) = (0, 0.0);
+        let mut bytes = 0;
         for _ in 0..count {
             let place = WorkFolder::in_memory(2 << 30)?;
-            let drive = Emulated::mount(&place, &["--model", "rpm7200", "--size", "1GiB"], scale)?;
+            let drive = Emulated::mount(&place, &["--model", "paper", "--bytes", "1GiB"], scale)?;
             drive.order("fast")?;
             let mount = place.file("mount");
             fs::create_dir_all(&mount).map_err(BenchError::file(&mount, "make it"))?;
@@ -290,7 +292,6 @@ fn drives(program: &Path, report: &mut Report, scale: Scale) -> Result<(), Bench
             bytes += large_files(&mount.join("large"), 1, large << 20)?;
             tools::output("sync", &[])?;
             drive.order("ok")?;
-            rate = drive.figure("sequential_mib_s").unwrap_or(rate);
             set.mounts.push(mount);
             set.emulated.push(drive);
             set.places.push(place);
@@ -299,50 +300,33 @@ fn drives(program: &Path, report: &mut Report, scale: Scale) -> Result<(), Bench
             let all: Vec<_> = set.mounts.iter().map(|mount| format!("{}{below}", mount.display())).collect();
             all.join(" ")
         };
-        for (name, arguments) in [
-            ("as they are", roots("")),
-            ("as they are, --small 0", format!("{} --small 0", roots(""))),
-            ("large ones alone", roots("/large")),
-        ] {
+        let mut measure = |name: &str, arguments: String, scanned: u64| -> Result<(), BenchError> {
             forget()?;
-            let scan =
-                Contestant::new("holdfast grep", program, &format!("grep -F {NEEDLE} -c {arguments}"), "");
-            let took = scan.run()?;
-            let scanned =
-                if name == "large ones alone" { (large << 20) as u64 * count as u64 } else { bytes };
-            let reached = scanned as f64 / took / f64::from(1 << 20);
-            let share = if rate > 0.0 { format!("{:.2}", reached / rate) } else { "–".to_owned() };
-            rows.push(row![
-                format!("{count}"),
-                name,
-                format!("{:.0}", scanned as f64 / f64::from(1 << 20)),
-                format!("{took:.1}"),
-                format!("{reached:.0}"),
-                share
-            ]);
-        }
-        for (index, mount) in set.mounts.iter().enumerate() {
+            let command = format!("grep -F {NEEDLE} -c {arguments}");
+            let took = Contestant::new("holdfast grep", program, &command, "").run()?;
+            let mib = scanned as f64 / f64::from(1 << 20);
+            if base.is_nan() {
+                base = mib / took;
+            }
+            let (all, seconds, rate) =
+                (format!("{mib:.0}"), format!("{took:.1}"), format!("{:.0}", mib / took));
+            rows.push(row![count, name, all, seconds, rate, format!("{:.2}", mib / took / base)]);
+            Ok(())
+        };
+        measure("large ones alone", roots("/large"), ((large as u64) << 20) * count as u64)?;
+        measure("as they are", roots(""), bytes)?;
+        measure("as they are, --small 0", format!("{} --small 0", roots("")), bytes)?;
+        for (mount, drive) in set.mounts.iter().zip(&set.emulated) {
             let (from, to) = (mount.join("small").display().to_string(), mount.join("small.mcap"));
-            set.emulated[index].order("fast")?;
+            drive.order("fast")?;
             tools::output(
                 &program.display().to_string(),
                 &["concat", &from, "-o", &to.display().to_string()],
             )?;
-            set.emulated[index].order("ok")?;
+            drive.order("ok")?;
         }
-        forget()?;
-        let arguments = format!("{} {}", roots("/large"), roots("/small.mcap"));
-        let scan = Contestant::new("holdfast grep", program, &format!("grep -F {NEEDLE} -c {arguments}"), "");
-        let took = scan.run()?;
-        let reached = bytes as f64 / took / f64::from(1 << 20);
-        rows.push(row![
-            format!("{count}"),
-            "small ones concatenated",
-            format!("{:.0}", bytes as f64 / f64::from(1 << 20)),
-            format!("{took:.1}"),
-            format!("{reached:.0}"),
-            if rate > 0.0 { format!("{:.2}", reached / rate) } else { "–".to_owned() }
-        ]);
+        let concatenated = format!("{} {}", roots("/large"), roots("/small.mcap"));
+        measure("small ones concatenated", concatenated, bytes)?;
     }
     report.table(&rows);
     Ok(())

@@ -10,6 +10,7 @@ use crate::source::{Sources, read};
 use holdfast_base::failure::{Failure, Result};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -100,7 +101,11 @@ pub fn scan<M: Module>(
         for number in 0..workers {
             let worker = Worker { module, shared: &shared, lanes: &lanes, output: &output };
             let times = &times;
-            let run = move || times.lock().unwrap_or_else(PoisonError::into_inner).add(worker.run());
+            let run = move || match catch_unwind(AssertUnwindSafe(|| worker.run())) {
+                Ok(own) => times.lock().unwrap_or_else(PoisonError::into_inner).add(own),
+                // Readers would wait for ever for buffers that nobody empties.
+                Err(_) => worker.shared.fail(Failure::failed("the module has a bug, and ended the scan")),
+            };
             let started =
                 std::thread::Builder::new().name(format!("holdfast-scan-{number}")).spawn_scoped(scope, run);
             if let Err(error) = started {

@@ -214,22 +214,27 @@ fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reader thread of a silo: announced at once, so that workers wait for it, and accounted for at its end.
+/// Reader of a silo: announced before its thread starts, so that workers wait for it, and accounted for when it is dropped.
 pub(crate) struct Reader<'a, 's> {
     shared: &'a Shared<'s>,
     silo: usize,
+    began: Instant,
 }
 
 impl<'a, 's> Reader<'a, 's> {
     pub(crate) fn announce(shared: &'a Shared<'s>, silo: usize) -> Self {
         shared.silos.begin_reader();
-        Self { shared, silo }
+        Self { shared, silo, began: Instant::now() }
     }
 
     pub(crate) fn run(self, read: impl FnOnce(&'a Shared<'s>, usize) -> Result<(), Stopped>) {
-        let began = Instant::now();
-        // Those who wait for buffers are told of the end in the same way.
+        // Readers that wait for buffers are told of the end in the same way.
         let _ = read(self.shared, self.silo);
-        self.shared.silos.end_reader(Some(self.silo), began.elapsed().as_secs_f64());
+    }
+}
+
+impl Drop for Reader<'_, '_> {
+    fn drop(&mut self) {
+        self.shared.silos.end_reader(Some(self.silo), self.began.elapsed().as_secs_f64());
     }
 }

@@ -125,7 +125,6 @@ impl<'scope, 'env, 's: 'env> Router<'scope, 'env, 's> {
             let builder = std::thread::Builder::new().name("holdfast-read".to_owned());
             let started = builder.spawn_scoped(self.scope, move || reader.run(read));
             if let Err(error) = started {
-                self.shared.silos.end_reader(None, 0.0);
                 return Err(Failure::failed(format_args!("cannot start a thread for {name}: {error}")));
             }
         }

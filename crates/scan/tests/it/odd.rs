@@ -1,9 +1,13 @@
 //! Odd files: reported or passed over, never fatal, never waited for (promise 8).
 
 use crate::common::scanned;
-use holdfast_scan::{Algorithm, Hash, Options};
+use holdfast_client::range::RangeOptions;
+use holdfast_scan::{
+    Algorithm, Block, Division, Flow, Hash, Item, Module, ModuleError, Options, Outputs, Pick, Sources, scan,
+};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs::{self, File};
+use std::ops::ControlFlow;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -52,4 +56,54 @@ fn a_file_that_cannot_be_read_is_told_and_the_rest_is_read() {
     assert_eq!(scanned.outputs, []);
     assert_eq!(scanned.report.troubles, 1);
     assert!(scanned.troubles[0].0.ends_with("/mem"), "{:?}", scanned.troubles);
+}
+
+/// Module with a bug that shows at a byte of one file.
+struct Buggy;
+
+impl Module for Buggy {
+    type Worker = ();
+    type Partial = ();
+    type State = ();
+    type Output = ();
+
+    fn division(&self) -> Division {
+        Division::Serial
+    }
+
+    fn worker(&self) -> Result<(), ModuleError> {
+        Ok(())
+    }
+
+    fn examine(&self, (): &mut (), block: &Block<'_>) -> Result<(), ModuleError> {
+        assert!(!block.own_bytes().contains(&7), "the byte 7 was not foreseen");
+        Ok(())
+    }
+
+    fn start(&self, _: &Item<'_>) -> Result<(), ModuleError> {
+        Ok(())
+    }
+
+    fn fold(&self, (): &mut (), _: &Block<'_>, (): (), _: &mut Outputs<()>) -> Result<Flow, ModuleError> {
+        Ok(Flow::Continue)
+    }
+
+    fn end(&self, _: &Item<'_>, (): (), _: &mut Outputs<()>) -> Result<(), ModuleError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_module_that_panics_ends_the_scan_with_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0_u8..20 {
+        fs::write(folder.path().join(number.to_string()), vec![number; 100_000]).unwrap();
+    }
+    let places = [folder.path().to_owned()];
+    let sources = Sources::new(&places, Pick::Files, Vec::new(), RangeOptions::default()).unwrap();
+    for small in [0, u64::MAX] {
+        let options = Options { small, block: 4096, ..Options::default() };
+        let scanned = scan(&Buggy, &sources, options, &mut |_| ControlFlow::Continue(()), &mut |_, _| ());
+        assert!(scanned.unwrap_err().to_string().contains("has a bug"));
+    }
 }
