@@ -216,11 +216,6 @@ pub fn bench(scale: Scale) -> Result<(), BenchError> {
         if let Some(rg) = peer("rg") {
             contestants.push(Contestant::new("rg -uuu -a", &rg, &theirs, NEEDLE));
         }
-        if let Some(cat) = peer("cat") {
-            let all = (0..3).map(|number| format!("{large}/large{number}")).collect::<Vec<_>>().join(" ");
-            // Reading alone, in large pieces, as fio reads in sequence.
-            contestants.push(Contestant::new("cat", &cat, &all, ""));
-        }
         if cold {
             compare(
                 &mut report,

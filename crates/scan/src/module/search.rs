@@ -2,6 +2,7 @@
 
 use crate::item::{Item, ItemId};
 use crate::module::{Block, Division, Flow, Module, ModuleError, Outputs};
+use aho_corasick::{AhoCorasick, MatchKind};
 use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use holdfast_base::failure::{Failure, Result};
@@ -57,10 +58,43 @@ pub struct SearchOptions {
     pub most: Option<u64>,
 }
 
+/// Engine of a search.
+#[derive(Clone, Debug)]
+enum Engine {
+    Regex(RegexMatcher),
+    /// Many words: searched by their rare bytes where they have some in common, which the other engine does not.
+    Words(AhoCorasick),
+}
+
+impl Engine {
+    /// Gives the matches from a place on, until `take` has enough.
+    fn find_at(
+        &self,
+        bytes: &[u8],
+        from: usize,
+        mut take: impl FnMut(usize, usize) -> bool,
+    ) -> Result<(), ModuleError> {
+        match self {
+            Self::Regex(matcher) => matcher
+                .find_iter_at(bytes, from, |found| take(found.start(), found.end()))
+                .map_err(|error| ModuleError(error.to_string())),
+            Self::Words(words) => {
+                let input = aho_corasick::Input::new(bytes).range(from..);
+                for found in words.find_iter(input) {
+                    if !take(found.start(), found.end()) {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
 /// Module that searches items.
 #[derive(Clone, Debug)]
 pub struct Search {
-    matcher: RegexMatcher,
+    engine: Engine,
     options: SearchOptions,
     behind: usize,
 }
@@ -152,7 +186,18 @@ impl Search {
             Failure::usage(format_args!("cannot understand the pattern: {}", text.trim()))
                 .advice("take -F for plain text, or --hex for bytes")
         };
-        let matcher = builder.build_many(&patterns).map_err(|error| wrong(&error))?;
+        let are_words = options.syntax == Syntax::Text
+            && patterns.len() > 1
+            && !options.ignore_case
+            && !options.word
+            && patterns.iter().all(|pattern| !pattern.is_empty() && !pattern.contains('\n'));
+        let engine = if are_words {
+            let mut words = AhoCorasick::builder();
+            let words = words.match_kind(MatchKind::LeftmostFirst).build(&patterns);
+            Engine::Words(words.map_err(|error| wrong(&error))?)
+        } else {
+            Engine::Regex(builder.build_many(&patterns).map_err(|error| wrong(&error))?)
+        };
         let mut longest = 0;
         for pattern in &patterns {
             let pattern =
@@ -164,7 +209,7 @@ impl Search {
         }
         // Four bytes more: the character behind a word.
         let behind = (longest.min(16 * MOST_MATCH) + 4).max(SHOWN);
-        Ok(Self { matcher, options, behind })
+        Ok(Self { engine, options, behind })
     }
 
     fn numbers(&self) -> bool {
@@ -188,13 +233,12 @@ impl Search {
         partial.last_line = last.map(|at| block.offset + (own.start + at) as u64 + 1);
         // End of the line found last, and the place up to which line ends were counted.
         let (mut line_end, mut counted, mut line_ends) = (from, own.start, 0);
-        let found = self.matcher.find_iter_at(bytes, from, |found| {
-            let at = found.start();
+        self.engine.find_at(bytes, from, |at, end| {
             let in_line = at < own.end || (block.last && at == own.end && at > 0 && bytes[at - 1] != b'\n');
             if !in_line {
                 return false;
             }
-            let span = (block.offset + at as u64, block.offset + found.end() as u64);
+            let span = (block.offset + at as u64, block.offset + end as u64);
             match partial.lines.last_mut() {
                 Some(line)
                     if at <= line_end && memchr::memchr(b'\n', &bytes[at.min(line_end)..at]).is_none() =>
@@ -211,9 +255,8 @@ impl Search {
                     let start = memchr::memrchr(b'\n', &bytes[..at]).map(|end| end + 1);
                     let start = start.or_else(|| (block.offset == 0).then_some(0));
                     let text_start = start.unwrap_or(0).max(at.saturating_sub(SHOWN));
-                    line_end = memchr::memchr(b'\n', &bytes[found.end()..])
-                        .map_or(bytes.len(), |end| found.end() + end);
-                    let text_end = line_end.min(found.end() + SHOWN);
+                    line_end = memchr::memchr(b'\n', &bytes[end..]).map_or(bytes.len(), |found| end + found);
+                    let text_end = line_end.min(end + SHOWN);
                     let text = if counts { &[] } else { &bytes[text_start..text_end] };
                     partial.lines.push(RawLine {
                         offset: start.map(|start| block.offset + start as u64),
@@ -225,8 +268,7 @@ impl Search {
                 }
             }
             self.options.most.is_none_or(|most| partial.lines.len() as u64 <= most)
-        });
-        found.map_err(|error| ModuleError(error.to_string()))?;
+        })?;
         Ok(partial)
     }
 

@@ -54,6 +54,8 @@ struct Queues {
     large: HashMap<Lane, SyncSender<Large>>,
     small: Option<SyncSender<PathBuf>>,
     datasets: Option<SyncSender<Place>>,
+    /// Devices, and whether they have turning disks.
+    turning: HashMap<u64, bool>,
 }
 
 /// Router of a scan. Queues end when it is dropped.
@@ -156,13 +158,14 @@ impl<'scope, 'env, 's: 'env> Router<'scope, 'env, 's> {
     }
 
     fn lead(&self, path: PathBuf, metadata: &Metadata) -> Result<()> {
+        let device = metadata.dev();
+        let turns = *self.queues().turning.entry(device).or_insert_with(|| device::is_rotational(device));
         // Files of /proc say that they are empty.
         if metadata.len() <= self.shared.options.small || metadata.len() == 0 {
             return self.small(path);
         }
         let large = Large::File { path, size: metadata.len() };
-        let device = metadata.dev();
-        let readers = match (self.shared.division, device::is_rotational(device)) {
+        let readers = match (self.shared.division, turns) {
             (_, true) => 1,
             (Division::Serial, false) => self.workers,
             (Division::Blocks { .. }, false) => 2,

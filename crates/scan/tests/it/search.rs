@@ -70,6 +70,19 @@ proptest! {
     }
 
     #[test]
+    fn words_are_those_of_an_alternation(text in text(), options in options()) {
+        let words = ["ab", "aaa", "aa", "c c", "x", "\u{e9}\u{e9}"];
+        let regex = Regex::new(&words.join("|")).unwrap();
+        let patterns = words.map(str::to_owned).to_vec();
+        let search = SearchOptions { patterns, syntax: Syntax::Text, ..SearchOptions::default() };
+        let wanted: Vec<Found> = naive(&regex, &text)
+            .into_iter()
+            .map(|(offset, matches)| (offset, matches.into_iter().take(1024).collect()))
+            .collect();
+        prop_assert_eq!(found(&Search::new(search).unwrap(), &text, options), wanted);
+    }
+
+    #[test]
     fn numbers_and_counts_of_lines_are_those_of_a_naive_search(
         text in text(),
         pattern in prop::sample::select(PATTERNS.to_vec()),
