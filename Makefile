@@ -49,7 +49,7 @@ figures: deps-build ## Draw the figures of that comparison into docs/figures
 	cargo run --quiet --release --locked -p holdfast-bench --example figures
 
 install: build ## Build and install to PREFIX (/usr/local)
-	install -D -m 755 -t "$(DESTDIR)$(PREFIX)/bin" "$(BIN)/holdfast" "$(BIN)/holdfast-recorder"
+	install -D -m 755 -t "$(DESTDIR)$(PREFIX)/bin" "$(BIN)/holdfast" "$(BIN)/holdfast-recorder" $(wildcard $(BIN)/holdfast-module)
 	@echo "installed holdfast and holdfast-recorder in $(DESTDIR)$(PREFIX)/bin"
 
 build: deps-build ## Build the two programs

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Ordinal and arrival of an element.
 pub(crate) type Stamp = Option<(u64, i64)>;
 
-/// Whole item in a batch.
+/// Item that a batch holds whole.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
     pub(crate) container: Arc<Container>,

@@ -7,7 +7,7 @@ use crate::module::Division;
 use holdfast_media::Buffer;
 use std::sync::Arc;
 
-/// Whole items in a batch at most: the list of them stays small beside the buffer.
+/// Greatest number of whole items in a batch: their list stays small beside the buffer.
 const MOST_SPANS: usize = 65_536;
 
 /// The scan stops, because its output has seen enough.

@@ -42,8 +42,12 @@ pub(crate) struct Args {
 /// Runs the command `holdfast hash`.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let pick = if args.elements { Pick::Elements } else { Pick::Files };
-    let mut algorithms = args.algorithm.clone();
-    algorithms.dedup();
+    let mut algorithms = Vec::new();
+    for algorithm in &args.algorithm {
+        if !algorithms.contains(algorithm) {
+            algorithms.push(*algorithm);
+        }
+    }
     let sources = args.scan.sources(&args.sources, pick)?;
     let mut items = 0_u64;
     let mut groups: BTreeMap<(u64, String), Vec<Hashes>> = BTreeMap::new();

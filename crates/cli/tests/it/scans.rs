@@ -1,7 +1,7 @@
 //! Scans: what grep, hash and stats find in rings, datasets, vaults and folders is what other tools find in the exported bytes.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-#[path = "../../../module-host/tests/it/sdk_modules.rs"]
+#[path = "../../../module/tests/it/sdk_modules.rs"]
 mod sdk_modules;
 
 use crate::common;
@@ -158,7 +158,7 @@ fn packets_with_a_text_are_those_that_tshark_finds() {
     assert!(!wanted.is_empty());
     // In the order of the ring.
     assert_eq!(found, wanted);
-    // What a scan finds is held.
+    // Elements that a scan finds are held.
     let held = ends(dir, "hold r.hf --scan HTTP/1[.]1 --reason web --json", 0).json();
     assert_eq!(held["elements"], wanted.len());
 }

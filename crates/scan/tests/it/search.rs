@@ -61,7 +61,7 @@ proptest! {
         options in options(),
     ) {
         let regex = RegexBuilder::new(pattern).build().unwrap();
-        // Of a line the first 1024 matches are told apart.
+        // The first 1024 matches of a line are told apart.
         let wanted: Vec<Found> = naive(&regex, &text)
             .into_iter()
             .map(|(offset, matches)| (offset, matches.into_iter().take(1024).collect()))

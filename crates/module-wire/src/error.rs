@@ -98,7 +98,12 @@ impl ModuleError {
         match &self.cause {
             Cause::Failure(failure) => write!(f, "the module {name} {failure}")?,
             Cause::Program { program, error } => {
-                write!(f, "cannot start {} for the module {name}: {error}", program.display())?;
+                write!(
+                    f,
+                    "cannot start {} for the module {name}: {error}; build it with `make module`, and keep it beside \
+                     holdfast or in the PATH",
+                    program.display()
+                )?;
             }
             Cause::Silent(time) => {
                 let time = time_text(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
