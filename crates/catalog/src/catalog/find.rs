@@ -1,0 +1,215 @@
+//! Searches by attributes, place and name.
+//!
+//! A search starts from the index range with the fewest objects, and tests the other parts of its condition on those.
+//! It walks up from each match to see its path. Pages follow the order of ids.
+
+use super::collections::{ENTRY_COLUMNS, Entry, JOIN_CURRENT, read_entry};
+use super::lookup::{WayFinder, resolve_collection};
+use super::{Catalog, MAX_PAGE};
+use crate::condition::Condition;
+use crate::error::{CatalogError, Result};
+use crate::ids::ObjectId;
+use crate::name::CatalogPath;
+use crate::store::condition_sql::{Parameters, drivers, predicate, searches};
+use crate::store::row::{NODE, RowReader};
+use crate::store::{CatalogStore, SqlValue, collect, optional};
+use glob::{MatchOptions, Pattern};
+
+/// Rows that are counted at most when two index ranges are compared.
+const MAX_COUNTED: u64 = 10_000;
+
+/// Candidates of the first batch; each further one has twice as many.
+const FIRST_BATCH: usize = 1_000;
+
+/// Candidates of the largest batch: bounds memory.
+const LAST_BATCH: usize = 64_000;
+
+/// Search over the entries below a collection.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Find {
+    /// Collection below which entries are searched.
+    pub under: CatalogPath,
+    /// Condition over the attributes of an entry.
+    pub condition: Option<Condition>,
+    /// Shell pattern of the shown name.
+    pub name: Option<String>,
+}
+
+/// Entry that matches a search.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// Path of the entry.
+    pub path: CatalogPath,
+    /// Entry with its current version.
+    pub entry: Entry,
+}
+
+/// Page of matches, in the order of ids.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FindPage {
+    /// Matches of this page.
+    pub found: Vec<Found>,
+    /// Id after which the next page begins; nothing after the last page.
+    pub next: Option<ObjectId>,
+}
+
+impl<S: CatalogStore> Catalog<S> {
+    /// Finds entries that match, after an id, at most `limit` and at most [`MAX_PAGE`].
+    pub fn find(&mut self, find: &Find, after: Option<ObjectId>, limit: usize) -> Result<FindPage> {
+        let limit = limit.clamp(1, MAX_PAGE);
+        let name = find.name.as_deref().map(read_glob).transpose()?;
+        self.read(|store| {
+            let under = resolve_collection(store, "search", &find.under)?.id();
+            let mut finder = WayFinder::default();
+            let (mut page, mut after, mut batch) =
+                (FindPage::default(), after.unwrap_or(ObjectId::ROOT), FIRST_BATCH);
+            loop {
+                let candidates = candidates(store, find.condition.as_ref(), under, after, batch)?;
+                let is_last = candidates.len() < batch;
+                for entry in candidates {
+                    after = entry.node.id;
+                    if name.as_ref().is_some_and(|name| !name.matches_with(&entry.node.shown, OPTIONS)) {
+                        continue;
+                    }
+                    let Some(above) = finder.way(store, entry.node.parent)? else { continue };
+                    if !under.is_root() && !above.ids.contains(&under) {
+                        continue;
+                    }
+                    if page.found.len() == limit {
+                        page.next = page.found.last().map(|last| last.entry.node.id);
+                        return Ok(page);
+                    }
+                    page.found.push(Found { path: above.path.child(&entry.node.shown)?, entry });
+                }
+                if is_last {
+                    return Ok(page);
+                }
+                batch = (batch * 2).min(LAST_BATCH);
+            }
+        })
+    }
+}
+
+/// Names are matched exactly, and a star matches leading dots too.
+const OPTIONS: MatchOptions = MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: false,
+    require_literal_leading_dot: false,
+};
+
+fn read_glob(pattern: &str) -> Result<Pattern> {
+    Pattern::new(pattern).map_err(|error| {
+        let (pattern, reason) = (pattern.to_owned(), error.msg.to_owned());
+        CatalogError::Glob { pattern, reason }
+    })
+}
+
+/// Parts of a search statement over the rows `n` of `nodes`.
+struct Search {
+    /// Common table expression, or nothing.
+    with: String,
+    /// Tables that lead to `n`.
+    from: &'static str,
+    /// Conditions that all hold.
+    tests: Vec<String>,
+    parameters: Parameters,
+}
+
+/// Entries after an id that satisfy the condition, and may lie below the collection.
+fn candidates<S: CatalogStore>(
+    store: &mut S,
+    condition: Option<&Condition>,
+    under: ObjectId,
+    after: ObjectId,
+    limit: usize,
+) -> Result<Vec<Entry>> {
+    let (with, from, parameters) = (String::new(), "nodes n", Parameters::default());
+    let mut search = Search { with, from, tests: vec!["n.trashed = 0".to_owned()], parameters };
+    match condition {
+        Some(condition) => search.by_condition(store, condition, &after.into())?,
+        None => search.by_place(under, &after.into()),
+    }
+    let Search { with, from, tests, mut parameters } = search;
+    let (tests, limit) = (tests.join(" AND "), parameters.bind(limit as u64));
+    let sql = format!(
+        "{with} SELECT {NODE}, {ENTRY_COLUMNS} FROM {from} {JOIN_CURRENT} WHERE {tests} ORDER BY n.id LIMIT {limit}"
+    );
+    collect(store, &sql, &parameters.0, read_entry)
+}
+
+impl Search {
+    /// Starts from the smallest driver of the condition, and tests the rest of it on each match.
+    fn by_condition<S: CatalogStore>(
+        &mut self,
+        store: &mut S,
+        condition: &Condition,
+        after: &SqlValue,
+    ) -> Result<()> {
+        let (dialect, driver) = (store.dialect(), best_driver(store, condition)?);
+        if let Some(driver) = driver {
+            // UNION removes doubles between searches, DISTINCT those within a single one.
+            let searches = searches(driver, dialect, after, &mut self.parameters).join(" UNION ");
+            self.with =
+                format!("WITH driver (id) AS MATERIALIZED (SELECT DISTINCT object FROM ({searches}) s)");
+            self.from = "driver d CROSS JOIN nodes n";
+            self.tests.push("n.id = d.id".to_owned());
+        } else {
+            self.after(after);
+        }
+        let is_driver = |part: &Condition| driver.is_some_and(|driver| std::ptr::eq(driver, part));
+        let parts = match condition {
+            Condition::All(all) => all.as_slice(),
+            whole => std::slice::from_ref(whole),
+        };
+        for part in parts.iter().filter(|part| !is_driver(part)) {
+            self.tests.push(predicate(part, dialect, &mut self.parameters));
+        }
+        Ok(())
+    }
+
+    /// Starts from the collections below a collection.
+    fn by_place(&mut self, under: ObjectId, after: &SqlValue) {
+        if !under.is_root() {
+            self.with = format!(
+                "WITH RECURSIVE down (id) AS (SELECT id FROM nodes WHERE id = {} UNION ALL SELECT n.id
+                    FROM down d CROSS JOIN nodes n WHERE n.parent = d.id AND n.kind = 0 AND n.trashed = 0)",
+                self.parameters.bind(under)
+            );
+            self.from = "down d CROSS JOIN nodes n";
+            self.tests.push("n.parent = d.id".to_owned());
+        }
+        self.after(after);
+    }
+
+    fn after(&mut self, after: &SqlValue) {
+        let after = self.parameters.bind(after.clone());
+        self.tests.push(format!("n.id > {after}"));
+    }
+}
+
+/// Driver with the fewest objects, of those in the condition.
+fn best_driver<'a, S: CatalogStore>(
+    store: &mut S,
+    condition: &'a Condition,
+) -> Result<Option<&'a Condition>> {
+    let drivers = drivers(condition);
+    if drivers.len() < 2 {
+        return Ok(drivers.first().copied());
+    }
+    let (dialect, first) = (store.dialect(), SqlValue::from(ObjectId::ROOT));
+    let mut best = None;
+    for driver in drivers {
+        let mut parameters = Parameters::default();
+        let searches = searches(driver, dialect, &first, &mut parameters).join(" UNION ALL ");
+        let limit = parameters.bind(best.map_or(MAX_COUNTED, |(count, _)| count));
+        let sql = format!("SELECT COUNT(*) FROM (SELECT 1 FROM ({searches}) s LIMIT {limit}) c");
+        let count = optional(store, &sql, &parameters.0, RowReader::count)?.unwrap_or(0);
+        if best.is_none_or(|(least, _)| count < least) {
+            best = Some((count, driver));
+        }
+        if count == 0 {
+            break;
+        }
+    }
+    Ok(best.map(|(_, driver)| driver))
+}

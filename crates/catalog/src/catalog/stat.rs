@@ -1,0 +1,62 @@
+//! Everything that the catalog knows of one entry.
+
+use super::Catalog;
+use super::lookup::{WayFinder, path_of, resolve};
+use crate::error::Result;
+use crate::ids::ObjectId;
+use crate::name::CatalogPath;
+use crate::record::{Annotation, Node, Replica, TaggedAttribute, Version};
+use crate::store::row::{ANNOTATION, ATTRIBUTE, REPLICA, RowReader, VERSION};
+use crate::store::{CatalogStore, collect};
+
+/// Entry with its versions, replicas, attributes and annotations.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stat {
+    /// Record of the entry; nothing for the root.
+    pub node: Option<Node>,
+    /// Versions, the oldest tag first.
+    pub versions: Vec<Version>,
+    /// Replicas without tombstones, by site, vault and key.
+    pub replicas: Vec<Replica>,
+    /// Attributes by name, each tag once.
+    pub attributes: Vec<TaggedAttribute>,
+    /// Annotations, the oldest first.
+    pub annotations: Vec<Annotation>,
+}
+
+impl<S: CatalogStore> Catalog<S> {
+    /// Finds the path of an object or collection by its id; nothing if it lies in the trash or does not exist.
+    pub fn path_of(&mut self, id: ObjectId) -> Result<Option<CatalogPath>> {
+        self.read(|store| path_of(store, &mut WayFinder::default(), id))
+    }
+
+    /// Reads all that is known of the entry at a path.
+    pub fn stat(&mut self, path: &CatalogPath) -> Result<Stat> {
+        self.read(|store| {
+            let node = resolve(store, "stat", path)?.node;
+            let (versions, replicas, attributes, annotations) = Default::default();
+            let mut stat = Stat { node, versions, replicas, attributes, annotations };
+            let Some(node) = &stat.node else { return Ok(stat) };
+            let object = [node.id.into()];
+            let versions = format!("SELECT {VERSION} FROM versions WHERE object = ?1 ORDER BY site, seq, position");
+            stat.versions = collect(store, &versions, &object, RowReader::version)?;
+            let replicas = format!(
+                "SELECT {REPLICA} FROM replicas WHERE object = ?1 AND state IS NOT NULL ORDER BY site, vault, key"
+            );
+            stat.replicas = collect(store, &replicas, &object, RowReader::replica)?;
+            stat.attributes = attributes_of(store, node)?;
+            let annotations = format!(
+                "SELECT {ANNOTATION} FROM annotations WHERE object = ?1 ORDER BY time, site, seq, position"
+            );
+            stat.annotations = collect(store, &annotations, &object, RowReader::annotation)?;
+            Ok(stat)
+        })
+    }
+}
+
+/// Attributes of a node by name and tag.
+pub(super) fn attributes_of<S: CatalogStore>(store: &mut S, node: &Node) -> Result<Vec<TaggedAttribute>> {
+    let sql =
+        format!("SELECT {ATTRIBUTE} FROM attributes WHERE object = ?1 ORDER BY name, site, seq, position");
+    collect(store, &sql, &[node.id.into()], RowReader::attribute)
+}

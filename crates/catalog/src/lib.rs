@@ -1,0 +1,51 @@
+//! Catalog: names, versions, replicas and attributes of an archive, kept so that every site of a collaboration can
+//! have a full copy.
+//!
+//! Here belong operations, the rules by which concurrent ones merge (pure: no I/O, no clock, no threads), the stores in
+//! `SQLite` and `PostgreSQL`, and the condition language of searches. Not here: bytes of objects (`vault`), the exchange
+//! of operations over a network, accounts (`server`), and printing (`cli`).
+#![forbid(unsafe_code)]
+
+mod catalog;
+mod condition;
+mod delivery;
+mod digest;
+mod encoding;
+mod error;
+mod hlc;
+mod ids;
+mod ledger;
+mod merge;
+mod name;
+mod operation;
+mod record;
+mod reference;
+mod state;
+mod store;
+mod value;
+mod vector;
+
+pub use catalog::{
+    Applied, Catalog, Entry, Find, FindPage, Found, Host, Listing, MAX_PAGE, NewReplica, NewVersion,
+    OnlyReplica, Put, Stat, Stored, SystemHost, Trashed, VersionInfo,
+};
+pub use condition::{Condition, ConditionError, Operator, Pattern};
+pub use delivery::{Readiness, readiness};
+pub use digest::StateDigest;
+pub use encoding::{DecodeError, FORMAT_VERSION, MAX_OPERATION_BYTES, decode, encode};
+pub use error::{CatalogError, Result, StoreError};
+pub use hlc::{Clock, ClockError, Hlc, HlcTime, MAX_LEAD_MS, Millis};
+pub use ids::{ContentHash, Nanos, ObjectId, OpId, SiteId, Tag};
+pub use merge::Conflict;
+pub use name::{CatalogPath, MAX_NAME_BYTES, Name, NameError};
+pub use operation::{Change, InvalidOperation, MAX_CHANGES, Operation, ReplicaPlace, ReplicaState};
+pub use record::{
+    Annotation, Current, Deletion, Kind, Move, Node, Record, Replica, SiteProgress, TaggedAttribute, Version,
+};
+pub use reference::Reference;
+pub use state::{CatalogState, Received};
+pub use store::postgres::PostgresStore;
+pub use store::sqlite::SqliteStore;
+pub use store::{Access, CatalogStore, Dialect, SqlValue};
+pub use value::{Attribute, Finite, MAX_TEXT_BYTES, Value, ValueError};
+pub use vector::VersionVector;

@@ -1,0 +1,148 @@
+//! Deletions and rescues: a change that the deleting site had not seen takes the object out of the trash.
+//!
+//! A deletion names the operations that its site had applied. It is in force as long as every applied operation that
+//! rescues its object is among them. Operations only ever arrive, so a deletion that lost its force never regains it.
+//! A change below a collection rescues the collection too: the operation lists the collections above its objects.
+
+use super::{Conflict, Merge, Tables};
+use crate::error::Result;
+use crate::ids::{ObjectId, SiteId};
+use crate::operation::{Change, Operation};
+use crate::record::{Deletion, Record, RecordKey};
+use crate::vector::VersionVector;
+use std::collections::{BTreeSet, HashMap};
+
+/// Index of recent operations by the objects that they rescue, kept while a batch is applied.
+///
+/// It is read from the log when the first remote deletion arrives, and holds only operations that the deleting site had
+/// not seen.
+#[derive(Debug, Default)]
+pub(crate) struct RecentRescues {
+    /// Operations from which the index starts; nothing before it is read.
+    from: Option<VersionVector>,
+    /// Last rescuing operation of each site, by object.
+    rescues: HashMap<ObjectId, VersionVector>,
+}
+
+impl RecentRescues {
+    /// Adds an operation that was applied.
+    pub(super) fn note(&mut self, op: &Operation) {
+        if self.from.is_some() {
+            self.add(op);
+        }
+    }
+
+    fn add(&mut self, op: &Operation) {
+        for object in op.rescued() {
+            self.rescues.entry(object).or_default().raise(op.id.site, op.id.seq);
+        }
+    }
+
+    /// True if an applied operation that `saw` does not count rescues the object.
+    fn is_rescued<T: Tables>(
+        &mut self,
+        tables: &mut T,
+        object: ObjectId,
+        saw: &VersionVector,
+    ) -> Result<bool> {
+        if !self.from.as_ref().is_some_and(|from| saw.includes(from)) {
+            let mut from = saw.clone();
+            if let Some(before) = &self.from {
+                from.meet(before);
+            }
+            let log = tables.log_beyond(&from)?;
+            (self.from, self.rescues) = (Some(from), HashMap::new());
+            for op in &log {
+                self.add(op);
+            }
+        }
+        Ok(self.rescues.get(&object).is_some_and(|last| !saw.includes(last)))
+    }
+}
+
+/// Change that moves an entry to the trash, as a site makes it.
+///
+/// Another site lists the collections above the entries that it changes, as it knows them. An entry may lie below this
+/// one without that site's knowledge, if it has not seen the move that brought it there. Such entries are listed.
+///
+/// A tree that no site knew is not covered: moves without effect at the deleting site may regain their effect later.
+pub(crate) fn deletion<T: Tables>(
+    tables: &mut T,
+    own: SiteId,
+    applied: &VersionVector,
+    object: ObjectId,
+) -> Result<Change> {
+    let mut seen_by_all = applied.clone();
+    for (site, seq) in applied.iter().filter(|(site, _)| *site != own) {
+        let mut seen = tables.progress(site)?.map(|progress| progress.seen).unwrap_or_default();
+        seen.raise(site, seq);
+        seen_by_all.meet(&seen);
+    }
+    let mut candidates = BTreeSet::new();
+    for op in tables.log_beyond(&seen_by_all)? {
+        let moves = op.changes.iter().filter(|change| matches!(change, Change::SetName { .. }));
+        candidates.extend(moves.map(Change::object));
+    }
+    candidates.remove(&object);
+    let mut moved = Vec::new();
+    for entry in candidates {
+        if tables.is_below(entry, object)? {
+            moved.push(entry);
+        }
+    }
+    Ok(Change::Trash { object, saw: applied.clone(), moved })
+}
+
+impl<T: Tables> Merge<'_, T> {
+    pub(super) fn trash(
+        &mut self,
+        object: ObjectId,
+        saw: VersionVector,
+        moved: Vec<ObjectId>,
+        recent: &mut RecentRescues,
+    ) -> Result<()> {
+        for entry in [object].iter().chain(&moved) {
+            if recent.is_rescued(self.tables, *entry, &saw)? {
+                self.conflicts.push(Conflict::Rescued { object });
+                return Ok(());
+            }
+        }
+        let (op, stamp) = (self.op.id, self.op.stamp());
+        self.tables.put(Record::Deletion(Deletion { object, op, stamp, saw, moved }))?;
+        self.set_trashed(object, true)
+    }
+
+    /// Ends the deletions that had not seen this operation, for all objects that it rescues.
+    pub(super) fn rescue(&mut self) -> Result<()> {
+        let rescued = self.op.rescued();
+        if rescued.is_empty() {
+            return Ok(());
+        }
+        for deletion in self.tables.deletions(&rescued)? {
+            if deletion.saw.contains(self.op.id) {
+                continue;
+            }
+            let object = deletion.object;
+            self.tables.remove(RecordKey::Deletion(object, deletion.op))?;
+            if !self.op.changes.contains(&Change::Restore { object }) {
+                self.conflicts.push(Conflict::Rescued { object });
+            }
+            let left = self.tables.deletions(&[object])?;
+            if left.iter().all(|other| other.object != object) {
+                self.set_trashed(object, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_trashed(&mut self, object: ObjectId, trashed: bool) -> Result<()> {
+        let mut node = self.existing(object)?;
+        if node.trashed != trashed {
+            self.families.insert((node.parent, node.name.to_string()));
+            node.shown = node.name.to_string();
+            node.trashed = trashed;
+            self.keep(node);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,266 @@
+//! World of one history: sites with volatile and durable state, and a network that loses and reorders messages.
+
+use super::changes::random_changes;
+use crate::random::Random;
+use holdfast_catalog::{
+    CatalogState, Change, Conflict, Millis, Name, ObjectId, OpId, Operation, Record, Reference, SiteId,
+    VersionVector, decode, encode,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Steps of one history before the network heals.
+const STEPS: usize = 160;
+
+struct Site {
+    id: SiteId,
+    /// State after the last flush; only its operations are acknowledged and sent.
+    durable: CatalogState,
+    live: CatalogState,
+    /// Offset of the wall clock from the true time, in milliseconds.
+    skew: u64,
+    /// Part of the network that the site can reach.
+    part: usize,
+}
+
+pub struct World {
+    random: Random,
+    millis: u64,
+    sites: Vec<Site>,
+    /// Messages under way: receiver and encoded operation.
+    network: Vec<(usize, Vec<u8>)>,
+    acknowledged: BTreeMap<OpId, Operation>,
+    conflicts: Conflicts,
+}
+
+/// Numbers of equal names, double renames, double versions, avoided cycles and rescues.
+pub type Conflicts = [usize; 5];
+
+impl World {
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let number = 3 + random.below(3);
+        let site = |place: usize, random: &mut Random| {
+            let id = SiteId::new(place as u64 + 1).unwrap();
+            let state = CatalogState::new(id);
+            Site { id, durable: state.clone(), live: state, skew: random.next() % 120_000, part: 0 }
+        };
+        let sites = (0..number).map(|place| site(place, &mut random)).collect();
+        let (network, acknowledged, conflicts) = (Vec::new(), BTreeMap::new(), Conflicts::default());
+        Self { random, millis: 1_800_000_000_000, sites, network, acknowledged, conflicts }
+    }
+
+    /// Each site joins with an operation that all others get.
+    fn join(&mut self) {
+        for place in 0..self.sites.len() {
+            let (object, now) = (self.random.id(self.millis), self.now(place));
+            let name = Name::new("home").unwrap();
+            let change = Change::MakeCollection { object, parent: ObjectId::ROOT, name };
+            self.sites[place].live.local(vec![change], vec![], now).unwrap();
+        }
+        self.heal();
+    }
+
+    /// Runs the history, checks its end, and returns the number of conflicts of each kind.
+    pub fn history(mut self) -> Conflicts {
+        self.join();
+        for _ in 0..STEPS {
+            self.millis += self.random.next() % 50;
+            let place = self.random.below(self.sites.len());
+            match self.random.below(100) {
+                0..45 => self.change(place),
+                45..60 => self.flush(place),
+                60..75 => self.send(place),
+                75..92 => self.deliver(),
+                92..95 => self.crash(place),
+                _ => self.partition(),
+            }
+        }
+        self.sites.iter().for_each(|site| compare_with_reference(&site.live));
+        self.heal();
+        self.check();
+        self.conflicts
+    }
+
+    fn now(&self, place: usize) -> Millis {
+        Millis(self.millis + self.sites[place].skew)
+    }
+
+    fn change(&mut self, place: usize) {
+        let (now, site) = (self.now(place), &mut self.sites[place]);
+        if let Some((changes, under)) = random_changes(&site.live, &mut self.random, site.id, now.0) {
+            site.live.local(changes, under, now).unwrap();
+        }
+    }
+
+    /// Makes everything durable; from now on the operations of this site are acknowledged.
+    fn flush(&mut self, place: usize) {
+        let site = &mut self.sites[place];
+        for op in site.live.operations_beyond(site.durable.vector(), usize::MAX) {
+            if op.id.site == site.id {
+                self.acknowledged.insert(op.id, op);
+            }
+        }
+        site.durable = site.live.clone();
+    }
+
+    /// Sends some operations to a site of the same part of the network.
+    fn send(&mut self, from: usize) {
+        let to = self.random.below(self.sites.len());
+        if to == from || self.sites[to].part != self.sites[from].part {
+            return;
+        }
+        // Sometimes the sender knows the receiver's vector, sometimes it sends again from the start.
+        let known = if self.random.chance(70) {
+            self.sites[to].durable.vector().clone()
+        } else {
+            VersionVector::default()
+        };
+        let limit = 1 + self.random.below(12);
+        for op in self.sites[from].durable.operations_beyond(&known, limit) {
+            self.network.push((to, encode(&op).unwrap()));
+        }
+    }
+
+    fn deliver(&mut self) {
+        for _ in 0..self.random.below(12) {
+            if self.network.is_empty() {
+                return;
+            }
+            let at = self.random.below(self.network.len());
+            let (to, bytes) = self.network[at].clone();
+            if !self.random.chance(15) {
+                self.network.swap_remove(at);
+            }
+            if !self.random.chance(10) {
+                self.receive(to, &bytes);
+            }
+        }
+    }
+
+    fn receive(&mut self, to: usize, bytes: &[u8]) {
+        let now = self.now(to);
+        let received = self.sites[to].live.receive(decode(bytes).unwrap(), now).unwrap();
+        for conflict in received.conflicts {
+            self.conflicts[match conflict {
+                Conflict::SameName { .. } => 0,
+                Conflict::Renamed { .. } => 1,
+                Conflict::Versions { .. } => 2,
+                Conflict::CycleAvoided { .. } => 3,
+                Conflict::Rescued { .. } => 4,
+            }] += 1;
+        }
+    }
+
+    fn crash(&mut self, place: usize) {
+        let site = &mut self.sites[place];
+        site.live = site.durable.clone();
+    }
+
+    fn partition(&mut self) {
+        let parts = 1 + self.random.below(3);
+        for site in &mut self.sites {
+            site.part = self.random.below(parts);
+        }
+        // Messages under way are lost in half of the cases.
+        if self.random.chance(50) {
+            self.network.clear();
+        }
+    }
+
+    /// Joins all parts, and exchanges operations until no site lacks any.
+    fn heal(&mut self) {
+        (0..self.sites.len()).for_each(|place| self.flush(place));
+        for from in (0..self.sites.len()).chain(0..self.sites.len()) {
+            for to in 0..self.sites.len() {
+                let known = self.sites[to].live.vector().clone();
+                for op in self.sites[from].live.operations_beyond(&known, usize::MAX) {
+                    self.receive(to, &encode(&op).unwrap());
+                }
+            }
+        }
+        (0..self.sites.len()).for_each(|place| self.flush(place));
+    }
+
+    fn check(&self) {
+        let first = &self.sites[0].durable;
+        for op in self.acknowledged.values() {
+            assert!(first.vector().contains(op.id), "the acknowledged operation {} is lost", op.id);
+        }
+        let log = first.operations_beyond(&VersionVector::default(), usize::MAX);
+        assert!(log.iter().all(|op| self.acknowledged.get(&op.id) == Some(op)), "an operation is altered");
+        for site in &self.sites {
+            assert_eq!(site.durable.records(), first.records(), "site {} differs", site.id);
+            assert_eq!(site.durable.digest(), first.digest());
+        }
+        compare_with_reference(first);
+        check_tree(first, &log);
+        // Replaying the past of each deletion takes as long as all the rest: it is done for every third history.
+        if self.millis.is_multiple_of(3) {
+            check_deletions(first, &log);
+        }
+    }
+}
+
+/// No deletion in force hides an entry that was changed by an operation which the deleting site had not seen.
+///
+/// The entry lay below the deleted one in the tree that the deleting site knew. A tree that no site knew, made by moves
+/// which lost their effect at the deleting site and regain it later, is not covered.
+fn check_deletions(state: &CatalogState, log: &[Operation]) {
+    for record in state.records() {
+        let Record::Deletion(deletion) = record else { continue };
+        let mut known = Reference::default();
+        log.iter().filter(|op| deletion.saw.contains(op.id)).for_each(|op| known.add(op.clone()));
+        let nodes = known.records().into_iter().filter_map(|record| match record {
+            Record::Node(node) => Some((node.id, node.parent)),
+            _ => None,
+        });
+        let parents: BTreeMap<ObjectId, ObjectId> = nodes.collect();
+        for op in log.iter().filter(|op| !deletion.saw.contains(op.id)) {
+            for changed in op.changes.iter().filter(|change| change.rescues()).map(Change::object) {
+                let mut at = changed;
+                while let Some(parent) = parents.get(&at).filter(|_| at != deletion.object) {
+                    at = *parent;
+                }
+                let is_hidden = changed == deletion.object || state.above(changed).contains(&deletion.object);
+                assert!(
+                    at != deletion.object || !is_hidden,
+                    "{changed} is deleted, with a change by {}",
+                    op.id
+                );
+            }
+        }
+    }
+}
+
+fn compare_with_reference(state: &CatalogState) {
+    let mut reference = Reference::default();
+    for op in state.operations_beyond(&VersionVector::default(), usize::MAX) {
+        reference.add(op);
+    }
+    let differs =
+        |a: &[Record], b: &[Record]| a.iter().filter(|r| !b.contains(r)).cloned().collect::<Vec<_>>();
+    let (found, expected) = (state.records(), reference.records());
+    assert_eq!(differs(&found, &expected), differs(&expected, &found), "the state differs from the model");
+}
+
+/// Every made entry is there, has a way to the root, and is shown under a name of its own.
+fn check_tree(state: &CatalogState, log: &[Operation]) {
+    let mut shown = BTreeSet::new();
+    let number = state.nodes().count();
+    for change in log.iter().flat_map(|op| &op.changes) {
+        if let Change::MakeCollection { object, .. } | Change::MakeObject { object, .. } = change {
+            assert!(state.node(*object).is_some(), "{object} is lost");
+        }
+    }
+    for node in state.nodes() {
+        let (mut at, mut steps) = (node.id, 0);
+        while let Some(node) = state.node(at) {
+            (at, steps) = (node.parent, steps + 1);
+            assert!(steps <= number, "{} lies on a cycle", node.id);
+        }
+        assert_eq!(at, ObjectId::ROOT, "{} has no way to the root", node.id);
+        if !node.trashed {
+            assert!(shown.insert((node.parent, node.shown.clone())), "`{}` is shown twice", node.shown);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! One suite over both stores: each function runs with `SQLite` and with `PostgreSQL`.
+
+mod conditions;
+mod crashes;
+mod databases;
+mod limits;
+mod model;
+mod model_commands;
+mod objects;
+mod replication;
+mod tree;
+
+use databases::{PostgresDatabases, SqliteDatabases};
+
+/// Makes one test for each function and store.
+macro_rules! suite {
+    ($($module:ident::$name:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[test] fn $name() { super::$module::$name(&super::SqliteDatabases::new()); })*
+        }
+        mod postgres {
+            $(#[test] fn $name() {
+                if let Some(databases) = super::PostgresDatabases::new() { super::$module::$name(&databases); }
+            })*
+        }
+    };
+}
+
+suite! {
+    conditions::searches_agree_with_evaluation,
+    conditions::searches_respect_place_name_and_pages,
+    crashes::a_crash_at_any_statement_leaves_no_half_operation,
+    crashes::writers_of_two_connections_leave_no_gap_in_the_log,
+    limits::ten_thousand_entries_are_listed_in_pages,
+    limits::a_thousand_levels_work,
+    limits::odd_names_and_texts_are_kept_exactly,
+    limits::foreign_databases_are_refused,
+    model_commands::commands_agree_with_the_model,
+    objects::versions_are_never_overwritten,
+    objects::attributes_are_a_set_of_triples,
+    objects::replicas_tell_the_only_copy,
+    objects::a_catalog_is_opened_as_its_own_site,
+    objects::a_put_makes_collections_and_its_replica_is_found_by_key,
+    objects::attributes_are_replaced_for_the_current_version_only,
+    replication::catalogs_converge_with_the_reference,
+    replication::a_change_rescues_a_collection_into_which_its_object_was_moved_unseen,
+    replication::remote_operations_are_idempotent_and_causal,
+    tree::moves_are_checked,
+    tree::the_trash_keeps_everything,
+}

@@ -1,0 +1,149 @@
+//! Replication between stores: convergence, idempotence, causal order, and refusals.
+
+use super::databases::{Databases, SqliteDatabases, TestHost, catalog, path};
+use super::objects::put;
+use super::tree::names;
+use crate::random::Random;
+use holdfast_catalog::{
+    Attribute, Catalog, CatalogError, CatalogStore, Conflict, Host, Record, Reference, SiteId, StateDigest,
+    VersionVector,
+};
+
+fn records<S: CatalogStore>(catalog: &mut Catalog<S>) -> Vec<Record> {
+    let mut records = Vec::new();
+    catalog.for_each_record(&mut |record| records.push(record)).unwrap();
+    records.sort();
+    records
+}
+
+/// Random calls of the API, of which some fail.
+fn random_calls<S: CatalogStore>(catalog: &mut Catalog<S>, random: &mut Random, number: usize) {
+    let paths = ["/a", "/b", "/a/a", "/a/b", "/b/a", "/a/a/a", "/a_1", "/a/a_1"];
+    for _ in 0..number {
+        let (at, to) = (*random.pick(&paths).unwrap(), *random.pick(&paths).unwrap());
+        let outcome = match random.below(10) {
+            0 | 1 => catalog.make_collection(&path(at), random.chance(30)).map(drop),
+            2 => catalog.put(&put(at, random.next() as u8)).map(drop),
+            3..=5 => catalog.rename(&path(at), &path(to)),
+            6 => catalog.trash(&path(at)).map(drop),
+            7 => {
+                let trash = catalog.list_trash(None, 100).unwrap();
+                random.pick(&trash).map_or(Ok(()), |found| catalog.restore(found.node.id, None).map(drop))
+            }
+            8 => catalog.add_attributes(&path(at), &[Attribute::new("n", random.below(3) as i64)]),
+            _ => catalog.remove_attributes(&path(at), "n", None).map(drop),
+        };
+        let is_refused =
+            matches!(outcome, Err(CatalogError::NotFound { .. } | CatalogError::Unsuitable { .. }));
+        assert!(outcome.is_ok() || is_refused, "{outcome:?}");
+    }
+}
+
+/// Copies some operations from one catalog to another.
+fn pull<A: CatalogStore, B: CatalogStore>(from: &mut Catalog<A>, to: &mut Catalog<B>, limit: usize) {
+    let known = to.vector().unwrap();
+    let operations = from.operations_beyond(&known, limit).unwrap();
+    let applied = to.apply(&operations).unwrap();
+    assert_eq!((applied.applied, applied.waiting.len()), (operations.len(), 0));
+}
+
+/// Two catalogs of the store under test and one in `SQLite` exchange operations now and then.
+pub fn catalogs_converge_with_the_reference<D: Databases>(databases: &D) {
+    let files = SqliteDatabases::new();
+    for seed in 0..8 {
+        let mut random = Random::new(seed);
+        let mut one = databases.catalog(&format!("one_{seed}"), 1);
+        let mut two = databases.catalog(&format!("two_{seed}"), 2);
+        let mut three = catalog(files.open(&format!("three_{seed}")), 3);
+        for _ in 0..8 {
+            random_calls(&mut one, &mut random, 8);
+            random_calls(&mut two, &mut random, 8);
+            random_calls(&mut three, &mut random, 8);
+            let limit = 1 + random.below(30);
+            match random.below(4) {
+                0 => pull(&mut one, &mut two, limit),
+                1 => pull(&mut two, &mut three, limit),
+                2 => pull(&mut three, &mut one, limit),
+                _ => {}
+            }
+        }
+        for _ in 0..2 {
+            pull(&mut one, &mut two, 10_000);
+            pull(&mut two, &mut three, 10_000);
+            pull(&mut three, &mut one, 10_000);
+        }
+        let mut reference = Reference::default();
+        let log = one.operations_beyond(&VersionVector::default(), 10_000).unwrap();
+        for op in log {
+            reference.add(op);
+        }
+        let expected = reference.records();
+        assert_eq!(records(&mut one), expected, "seed {seed}");
+        assert_eq!(records(&mut two), expected, "seed {seed}");
+        assert_eq!(records(&mut three), expected, "seed {seed}");
+        let digest: StateDigest = expected.iter().collect();
+        assert_eq!(one.digest().unwrap(), digest);
+        assert_eq!(three.digest().unwrap(), digest);
+    }
+}
+
+pub fn a_change_rescues_a_collection_into_which_its_object_was_moved_unseen<D: Databases>(databases: &D) {
+    let (mut one, mut two) = (databases.catalog("mover", 1), databases.catalog("changer", 2));
+    one.make_collection(&path("/top"), false).unwrap();
+    one.put(&put("/x", 1)).unwrap();
+    pull(&mut one, &mut two, 10);
+    two.put(&put("/y", 1)).unwrap();
+    pull(&mut two, &mut one, 10);
+    one.rename(&path("/x"), &path("/top/x")).unwrap();
+    one.trash(&path("/top")).unwrap();
+    two.add_attributes(&path("/x"), &[Attribute::new("a", 1)]).unwrap();
+    pull(&mut two, &mut one, 10);
+    pull(&mut one, &mut two, 10);
+    assert_eq!(names(&mut one, "/"), ["top", "y"]);
+    assert_eq!(names(&mut two, "/top"), ["x"]);
+    assert_eq!(records(&mut one), records(&mut two));
+
+    // The other way around: the change arrives before the deletion.
+    two.rename(&path("/y"), &path("/top/y")).unwrap();
+    two.trash(&path("/top")).unwrap();
+    one.annotate(&path("/y"), "ann", "keep").unwrap();
+    pull(&mut one, &mut two, 10);
+    pull(&mut two, &mut one, 10);
+    assert_eq!(names(&mut one, "/top"), ["x", "y"]);
+    assert_eq!(records(&mut one), records(&mut two));
+}
+
+pub fn remote_operations_are_idempotent_and_causal<D: Databases>(databases: &D) {
+    let (mut one, mut two) = (databases.catalog("first", 1), databases.catalog("second", 2));
+    one.make_collection(&path("/a"), false).unwrap();
+    one.put(&put("/a/x", 1)).unwrap();
+    two.put(&put("/a", 2)).unwrap();
+    let log = one.log_since(SiteId::new(1).unwrap(), 0, 10).unwrap();
+    assert_eq!(log.iter().map(|op| op.id.seq).collect::<Vec<_>>(), [1, 2]);
+
+    // The second alone waits, and is not kept.
+    let early = two.apply(&log[1..]).unwrap();
+    assert_eq!((early.applied, early.waiting.as_slice()), (0, &[log[1].id][..]));
+    let backwards = [log[1].clone(), log[0].clone(), log[1].clone()];
+    let applied = two.apply(&backwards).unwrap();
+    assert_eq!((applied.applied, applied.duplicates, applied.waiting.len()), (2, 1, 0));
+    assert!(matches!(applied.conflicts[..], [Conflict::SameName { .. }]));
+    let again = two.apply(&log).unwrap();
+    assert_eq!((again.applied, again.duplicates), (0, 2));
+    assert_eq!(names(&mut two, "/"), ["a", "a_1"]);
+
+    // An operation with a known id and other contents comes from a site that was set back.
+    let mut forked = log[1].clone();
+    forked.under.clear();
+    assert_eq!(two.apply(&[forked]).unwrap_err(), CatalogError::Forked { id: log[1].id });
+
+    // A clock that is far ahead is refused, and changes nothing.
+    let mut host = TestHost::at(1_900_000_000_000);
+    host.now();
+    let mut ahead = Catalog::open(databases.open("ahead"), SiteId::new(3).unwrap(), Box::new(host)).unwrap();
+    ahead.make_collection(&path("/z"), false).unwrap();
+    let before = two.digest().unwrap();
+    let log = ahead.operations_beyond(&VersionVector::default(), 10).unwrap();
+    assert!(matches!(two.apply(&log), Err(CatalogError::Clock(_))));
+    assert_eq!(two.digest().unwrap(), before);
+}

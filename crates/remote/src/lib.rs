@@ -1,0 +1,42 @@
+//! HTTP client of sites: resumable uploads, reads of growing objects, listings and the catalog of a site.
+//!
+//! Here belong requests, their timeouts, and errors by kinds that a caller decides on. Not here: retries, queues, rate limits and
+//! files (`ship`), configuration files, and printing (`cli`). The interface is asynchronous and needs a Tokio runtime. The same
+//! client sends to foreign tus 1.0.0 servers; it uses an extension only when the server announces it.
+#![forbid(unsafe_code)]
+
+mod abilities;
+mod append;
+mod catalog;
+mod checksum;
+mod concatenation;
+mod create;
+mod endpoint;
+mod error;
+mod fingerprint;
+mod objects;
+mod problem;
+mod progress;
+mod read;
+mod send;
+mod site;
+mod timings;
+mod tls;
+mod upload_address;
+
+pub use abilities::{Abilities, Extension, SiteExtension};
+pub use append::{Appended, MOST_AHEAD_BYTES, MOST_COMPRESSED_BYTES, Segment};
+pub use catalog::{
+    AttributeChange, AttributeValue, CatalogAttribute, CatalogEntry, CatalogKind, CatalogPage,
+    CatalogReplica, CatalogStat, CatalogVersion, FindRequest, FoundEntry, NewAttribute,
+};
+pub use create::{Created, NewUpload};
+pub use endpoint::{DEFAULT_IDLE, Endpoint};
+pub use error::{RemoteError, RemoteErrorKind};
+pub use fingerprint::{Fingerprint, FingerprintError};
+pub use objects::{GrowingObject, ObjectVersion, ObjectsPage};
+pub use progress::{BlockPage, Progress, UploadState};
+pub use read::{ByteRange, ObjectReader, ReadRequest};
+pub use site::Site;
+pub use timings::Timings;
+pub use upload_address::UploadAddress;

@@ -1,0 +1,186 @@
+//! Connections: accepts them within the limit, encrypts them, and serves HTTP/1.1 until the server stops.
+
+use crate::access::Peer;
+use crate::app::App;
+use crate::problem::Problem;
+use axum::Router;
+use axum::body::Body;
+use axum::response::IntoResponse as _;
+use http::{HeaderName, Method, Request};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt as _;
+
+/// Pause after a failed accept, as when the process has no file descriptor left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Body of the answer to plain connections beyond the limit.
+const REFUSAL: &str = "{\"type\":\"urn:holdfast:problem:too-many-connections\",\
+    \"title\":\"The number of connections is at its limit\",\"status\":503,\
+    \"detail\":\"cannot serve the connection: too many are open; try again later\"}";
+
+/// Listener with its encryption.
+pub(crate) struct Listener {
+    pub(crate) socket: TcpListener,
+    pub(crate) tls: Option<TlsAcceptor>,
+}
+
+/// Serves connections until `stop` becomes true, then until all have ended.
+pub(crate) async fn serve(
+    listener: Listener,
+    app: Arc<App>,
+    router: Router,
+    mut stop: watch::Receiver<bool>,
+) {
+    let permits = Arc::new(Semaphore::new(app.limits.connections));
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.socket.accept() => accepted,
+            _ = stop.wait_for(|stop| *stop) => break,
+            Some(ended) = connections.join_next(), if !connections.is_empty() => {
+                report(&app, ended);
+                continue;
+            }
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                app.log.trouble("listener", error);
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else {
+            app.metrics.rejected_connections.add(1);
+            refuse(stream, listener.tls.is_some());
+            continue;
+        };
+        let (app, router, stop, tls) = (Arc::clone(&app), router.clone(), stop.clone(), listener.tls.clone());
+        connections.spawn(async move {
+            let _permit = permit;
+            serve_stream(stream, peer, tls, &app, router, stop).await;
+        });
+    }
+    drop(listener);
+    while let Some(ended) = connections.join_next().await {
+        report(&app, ended);
+    }
+}
+
+fn report(app: &App, ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        app.log.trouble("connection", "a request handler panicked");
+    }
+}
+
+/// Answers a connection beyond the limit without waiting for its request.
+fn refuse(stream: TcpStream, is_encrypted: bool) {
+    if !is_encrypted && let Ok(stream) = stream.into_std() {
+        // The socket is new, so that its buffer takes the short answer at once.
+        use std::io::Write as _;
+        let head = format!(
+            "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: 5\r\n\
+             connection: close\r\ncontent-length: {}\r\n\r\n{REFUSAL}",
+            REFUSAL.len()
+        );
+        let _ = (&stream).write_all(head.as_bytes());
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+    }
+}
+
+async fn serve_stream(
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    app: &App,
+    router: Router,
+    stop: watch::Receiver<bool>,
+) {
+    let _ = stream.set_nodelay(true);
+    let served = match tls {
+        None => serve_http(stream, peer, app, router, stop).await,
+        Some(tls) => match timeout(app.limits.header_time, tls.accept(stream)).await {
+            Ok(Ok(stream)) => serve_http(stream, peer, app, router, stop).await,
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("the TLS handshake took too long".to_owned()),
+        },
+    };
+    if let Err(reason) = served {
+        app.log.trouble("connection", reason);
+    }
+}
+
+async fn serve_http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    peer: SocketAddr,
+    app: &App,
+    router: Router,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), String> {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let mut request = request.map(Body::new);
+        override_method(&mut request);
+        request.extensions_mut().insert(Peer(peer));
+        // A task of its own: a client that goes away must not end its request in the middle of a change.
+        let handled = tokio::spawn(router.clone().oneshot(request));
+        async move {
+            handled.await.unwrap_or_else(|_| {
+                Ok(Problem::internal("do the request", "its handler ended early").into_response())
+            })
+        }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(app.limits.header_time);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut is_stopping = false;
+    let served = loop {
+        tokio::select! {
+            served = connection.as_mut() => break served,
+            _ = stop.wait_for(|stop| *stop), if !is_stopping => {
+                is_stopping = true;
+                connection.as_mut().graceful_shutdown();
+            }
+        }
+    };
+    match served {
+        // A client that goes away in the middle of a message is no trouble of the server.
+        Err(error)
+            if !(error.is_incomplete_message()
+                || error.is_timeout()
+                || error.is_canceled()
+                || is_io(&error)) =>
+        {
+            Err(error.to_string())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_io(error: &hyper::Error) -> bool {
+    std::error::Error::source(error).is_some_and(|source| source.downcast_ref::<io::Error>().is_some())
+}
+
+/// Replaces the method by that of the header `X-HTTP-Method-Override`, for clients that cannot send PATCH or DELETE.
+fn override_method(request: &mut Request<Body>) {
+    let name = HeaderName::from_static("x-http-method-override");
+    let method = request.headers().get(name).and_then(|value| Method::from_bytes(value.as_bytes()).ok());
+    if let Some(method) = method {
+        *request.method_mut() = method;
+    }
+}

@@ -1,0 +1,188 @@
+//! Catalog over HTTP: properties of entries, lists of collections, searches, and changes of attributes.
+//!
+//! The first name of a path is the project, and decides the access. A token of one project sees that project only.
+
+mod body;
+
+use crate::access::Access;
+use crate::app::App;
+use crate::extract::read_value;
+use crate::object_path::ProjectName;
+use crate::problem::{Problem, ProblemKind};
+use crate::site::AnyStore;
+use crate::store_error::blocking;
+use crate::token::Scope;
+use axum::extract::{Query, State};
+use axum::{Extension, Json};
+use body::{AttributeChanges, Entry, FoundEntry, FoundPage, ListPage, StatBody};
+use holdfast_catalog::{Attribute, Catalog, CatalogError, CatalogPath, Condition, Find, ObjectId};
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::IntoParams;
+
+/// Most entries of one answer.
+const MOST_ENTRIES: usize = 1000;
+
+/// Most attributes of one change: bounds the operation in the catalog.
+const MOST_ATTRIBUTES: usize = 1000;
+
+/// Path of an entry.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Place {
+    /// Path of an object or collection: `/PROJECT/PATH`.
+    path: String,
+}
+
+/// Part of a collection.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListChoice {
+    /// Path of the collection; without it the project of the token, or the root.
+    path: Option<String>,
+    /// Name behind which the answer begins.
+    after: Option<String>,
+    /// Most entries of the answer, up to 1000.
+    count: Option<usize>,
+}
+
+/// Search for entries of the catalog.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct FindChoice {
+    /// Collection below which entries are searched; without it the project of the token, or the root.
+    under: Option<String>,
+    /// Condition over attributes, such as `fits.exptime > 10 and target = "m31"`.
+    condition: Option<String>,
+    /// Pattern of the entry's name with `*`, `?` and `[abc]`.
+    name: Option<String>,
+    /// Identity of an entry behind which the answer begins.
+    after: Option<String>,
+    /// Most entries of the answer, up to 1000.
+    count: Option<usize>,
+}
+
+/// Path of a request, if the request has access to it. Without a path it is the project of the token, or the root.
+fn allowed(access: &Access, path: Option<&str>, scope: Scope) -> Result<CatalogPath, Problem> {
+    let bad = |error| Problem::new(ProblemKind::BadName, error);
+    let own = || access.own_project().map(|own| CatalogPath::root().child(own.as_str()));
+    let path = path.map(str::parse).or_else(own).transpose().map_err(bad)?.unwrap_or_default();
+    let project = path.components().first().map(|project| ProjectName::parse(project)).transpose();
+    let project = project.map_err(|error| Problem::name("use the path", &error))?;
+    access.require(&[scope], project.as_ref())?;
+    Ok(path)
+}
+
+/// Runs work on the catalog on a blocking thread.
+async fn with<T: Send + 'static>(
+    app: &App,
+    action: &str,
+    work: impl FnOnce(&mut Catalog<AnyStore>) -> Result<T, CatalogError> + Send + 'static,
+) -> Result<T, Problem> {
+    let site = Arc::clone(&app.site);
+    let done = blocking(move || site.catalog.with(work)).await;
+    done.map_err(|error| Problem::store(action, &error))?.map_err(|error| problem(action, &error))
+}
+
+fn problem(action: &str, error: &CatalogError) -> Problem {
+    match error {
+        CatalogError::NotFound { .. } => Problem::new(ProblemKind::NotFound, error),
+        CatalogError::Name(_) => Problem::new(ProblemKind::BadName, error),
+        CatalogError::Unsuitable { .. }
+        | CatalogError::Value(_)
+        | CatalogError::Condition(_)
+        | CatalogError::Glob { .. }
+        | CatalogError::Invalid(_)
+        | CatalogError::Decode(_) => Problem::new(ProblemKind::BadRequest, error),
+        _ => Problem::internal(action, error),
+    }
+}
+
+/// All properties of an object or collection.
+#[utoipa::path(get, path = "/catalog/stat", tag = "catalog", params(Place),
+    responses((status = 200, body = StatBody), (status = 404, description = "The entry does not exist")))]
+pub(crate) async fn stat(
+    State(app): State<Arc<App>>,
+    Extension(access): Extension<Access>,
+    Query(place): Query<Place>,
+) -> Result<Json<StatBody>, Problem> {
+    let path = allowed(&access, Some(&place.path), Scope::Read)?;
+    let wanted = path.clone();
+    let stat = with(&app, "read the entry", move |catalog| catalog.stat(&wanted)).await?;
+    Ok(Json(StatBody::new(&path, stat)))
+}
+
+/// Entries of one collection in the order of their names.
+#[utoipa::path(get, path = "/catalog/list", tag = "catalog", params(ListChoice),
+    responses((status = 200, body = ListPage), (status = 404, description = "The collection does not exist")))]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(access): Extension<Access>,
+    Query(choice): Query<ListChoice>,
+) -> Result<Json<ListPage>, Problem> {
+    let path = allowed(&access, choice.path.as_deref(), Scope::Read)?;
+    let count = choice.count.unwrap_or(MOST_ENTRIES).min(MOST_ENTRIES);
+    let list = move |catalog: &mut Catalog<_>| catalog.list(&path, choice.after.as_deref(), count);
+    let listing = with(&app, "list the collection", list).await?;
+    let entries = listing.entries.into_iter().map(Entry::from).collect();
+    Ok(Json(ListPage { entries, next: listing.next }))
+}
+
+/// Objects and collections whose attributes satisfy a condition, in the order of their identities.
+#[utoipa::path(get, path = "/catalog/find", tag = "catalog", params(FindChoice),
+    responses((status = 200, body = FoundPage),
+        (status = 400, description = "The condition cannot be read; the detail names the position of the error"),
+        (status = 404, description = "The collection does not exist")))]
+pub(crate) async fn find(
+    State(app): State<Arc<App>>,
+    Extension(access): Extension<Access>,
+    Query(choice): Query<FindChoice>,
+) -> Result<Json<FoundPage>, Problem> {
+    let under = allowed(&access, choice.under.as_deref(), Scope::Read)?;
+    let bad = |error: &dyn std::fmt::Display| Problem::new(ProblemKind::BadRequest, error);
+    let condition = choice.condition.as_deref().map(str::parse::<Condition>).transpose();
+    let condition = condition.map_err(|error| bad(&error))?;
+    let after = choice.after.as_deref().map(str::parse::<ObjectId>).transpose();
+    let after = after.map_err(|error| bad(&error))?;
+    let count = choice.count.unwrap_or(MOST_ENTRIES).min(MOST_ENTRIES);
+    let find = Find { under, condition, name: choice.name };
+    let page = with(&app, "search the catalog", move |catalog| catalog.find(&find, after, count)).await?;
+    Ok(Json(FoundPage {
+        entries: page.found.into_iter().map(FoundEntry::from).collect(),
+        next: page.next.map(|next| next.to_string()),
+    }))
+}
+
+/// Change of the attributes of an entry: removes those with the given names, and adds others, all or none.
+#[utoipa::path(post, path = "/catalog/attributes", tag = "catalog", params(Place), request_body = AttributeChanges,
+    responses((status = 200, body = StatBody), (status = 400, description = "An attribute is not allowed"),
+        (status = 404, description = "The entry does not exist")))]
+pub(crate) async fn change_attributes(
+    State(app): State<Arc<App>>,
+    Extension(access): Extension<Access>,
+    Query(place): Query<Place>,
+    Json(changes): Json<AttributeChanges>,
+) -> Result<Json<StatBody>, Problem> {
+    let path = allowed(&access, Some(&place.path), Scope::Write)?;
+    if changes.add.len() > MOST_ATTRIBUTES {
+        let detail = "cannot change the attributes: more than 1000 are added at once; send several requests";
+        return Err(Problem::new(ProblemKind::BadRequest, detail));
+    }
+    let added = changes.add.into_iter().map(|new| {
+        let Some(value) = read_value(&new.value) else {
+            let (name, reason) = (new.name.escape_debug(), "its value is no string, number or boolean");
+            let detail = format_args!("cannot add the attribute '{name}': {reason}; send one of these");
+            return Err(Problem::new(ProblemKind::BadRequest, detail));
+        };
+        Ok(Attribute { name: new.name, value, unit: new.unit })
+    });
+    let (added, removed) = (added.collect::<Result<Vec<_>, _>>()?, changes.remove);
+    let wanted = path.clone();
+    let change = move |catalog: &mut Catalog<_>| {
+        let is_removed = |name: &str| removed.iter().any(|removed| removed == name);
+        catalog.set_attributes(&wanted, None, &is_removed, &added)?;
+        catalog.stat(&wanted)
+    };
+    let stat = with(&app, "change the attributes", change).await?;
+    Ok(Json(StatBody::new(&path, stat)))
+}
