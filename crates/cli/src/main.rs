@@ -4,11 +4,14 @@
 
 mod args;
 mod commands;
+mod folders;
 mod interruption;
 mod out;
 mod progress;
 mod prometheus;
 mod scanning;
+mod serving;
+mod site;
 mod watch;
 
 use clap::Parser;

@@ -1,4 +1,4 @@
-//! Configuration file: names for rings and vaults, and what `record` is to do with rings. Where it lies and what it says;
+//! Configuration file: names for rings, vaults and sites, and what `record` is to do with rings. Where it lies and what it says;
 //! nothing here opens a ring.
 
 use holdfast_base::failure::{Failure, Result};
@@ -38,6 +38,17 @@ struct NamedVault {
     credentials: Option<PathBuf>,
 }
 
+/// Site with its address and credentials.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamedSite {
+    url: String,
+    #[serde(default)]
+    token_file: Option<PathBuf>,
+    #[serde(default)]
+    fingerprint: Option<String>,
+}
+
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Config {
@@ -45,6 +56,8 @@ struct Config {
     rings: BTreeMap<String, NamedRing>,
     #[serde(default)]
     vaults: BTreeMap<String, NamedVault>,
+    #[serde(default)]
+    sites: BTreeMap<String, NamedSite>,
 }
 
 /// Vault of the configuration file.
@@ -74,6 +87,26 @@ impl VaultEntry {
     }
 }
 
+/// Site of the configuration file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteEntry {
+    /// Name of the site.
+    pub name: String,
+    /// Address of the site, `http(s)://HOST[:PORT][/PREFIX]`.
+    pub url: String,
+    /// File with the token, readable by its owner only.
+    pub token_file: Option<PathBuf>,
+    /// SHA-256 of the only certificate that is trusted, in hexadecimal digits.
+    pub fingerprint: Option<String>,
+}
+
+/// All sites, ordered by name; the user's come before the system's of the same name.
+pub fn sites() -> Result<Vec<SiteEntry>> {
+    let entry =
+        |(name, NamedSite { url, token_file, fingerprint })| SiteEntry { name, url, token_file, fingerprint };
+    Ok(named_entries(|config| config.sites)?.into_iter().map(entry).collect())
+}
+
 /// Finds the vault of this name.
 pub fn vault(name: &str) -> Result<VaultEntry> {
     let found = vaults()?.into_iter().find(|vault| vault.name == name);
@@ -87,20 +120,26 @@ pub fn vault(name: &str) -> Result<VaultEntry> {
 
 /// All vaults, ordered by name; the user's come before the system's of the same name.
 pub fn vaults() -> Result<Vec<VaultEntry>> {
+    let vaults = named_entries(|config| config.vaults)?;
+    Ok(vaults.into_iter().map(|(name, vault)| VaultEntry::of(name, vault)).collect())
+}
+
+/// Entries of one section of all files; the user's come before the system's of the same name.
+fn named_entries<T>(section: impl Fn(Config) -> BTreeMap<String, T>) -> Result<BTreeMap<String, T>> {
     let must_exist = std::env::var_os("HOLDFAST_CONFIG").is_some_and(|file| !file.is_empty());
     let mut all = BTreeMap::new();
     for file in files(|name| std::env::var_os(name)) {
         match read(&file, must_exist) {
             Ok(config) => {
-                for (name, vault) in config.vaults {
-                    all.entry(name).or_insert(vault);
+                for (name, entry) in section(config) {
+                    all.entry(name).or_insert(entry);
                 }
             }
             Err(Unread::Denied(_)) if !must_exist => {}
             Err(Unread::Denied(why) | Unread::Wrong(why)) => return Err(why),
         }
     }
-    Ok(all.into_iter().map(|(name, vault)| VaultEntry::of(name, vault)).collect())
+    Ok(all)
 }
 
 /// A ring as it was named on the command line.
@@ -206,7 +245,7 @@ fn parse(text: &str, file: &Path) -> Result<Config> {
         Failure::usage(what).at(format_args!("{} line {line}", file.display())).advice(
             "a ring is written as [rings.NAME] with path = \"/dev/sdb\" and, if wanted, \
              record = [\"--source\", \"iface:eth0\", \"--name\", \"eth0\"]; a vault as [vaults.NAME] with \
-             url = \"/archive\"",
+             url = \"/archive\"; a site as [sites.NAME] with url = \"https://HOST:7370\"",
         )
     };
     let config: Config = toml::from_str(text).map_err(|error| {
@@ -234,6 +273,14 @@ fn parse(text: &str, file: &Path) -> Result<Config> {
         if name.is_empty() || name.contains(['/', ':']) || name == "hf" {
             return Err(wrong(
                 format!("`{name}` cannot name a vault: it is empty, hf, or has a slash or colon"),
+                1,
+            ));
+        }
+    }
+    for name in config.sites.keys() {
+        if name.is_empty() || name.contains(['/', ':']) {
+            return Err(wrong(
+                format!("`{name}` cannot name a site: it is empty, or has a slash or colon"),
                 1,
             ));
         }
@@ -309,6 +356,15 @@ mod tests {
         assert!(text.contains("line 2"), "{text}");
         let text = said("[rings.b]\npath = \"/b\"\n[rings.a]\npath = \"r.hf\"\n");
         assert!(text.contains("`r.hf` of ring `a`") && text.contains("line 3"), "{text}");
+    }
+
+    #[test]
+    fn sites_have_an_address_and_credentials() {
+        let text = "[sites.lab]\nurl = \"https://lab:7370\"\ntoken_file = \"/t\"\nfingerprint = \"AB\"\n";
+        let config = parse(text, Path::new("/etc/x.toml")).unwrap();
+        assert_eq!(config.sites["lab"].url, "https://lab:7370");
+        assert!(said("[sites.lab]\ntoken = \"hft_1\"\n").contains("unknown field `token`"));
+        assert!(said("[sites.\"a/b\"]\nurl = \"x\"\n").contains("cannot name a site"));
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub use overview::{ChannelOverview, McapOverview};
 pub use pack::{
     LeftOut, PackProgress, Packed, PackedContents, PackedTree, Packing, RawFrame, Unpacked, pack, unpack,
 };
-pub use reader::{Dataset, ReadCounts};
+pub use reader::{Dataset, ReadCounts, read_manifest};
 pub use recovery::{Recovered, recover};
 pub use storage::{LocalFile, RangeRead, is_mcap};
 pub use table::streams;

@@ -69,29 +69,35 @@ impl std::fmt::Debug for Dataset {
     }
 }
 
+/// Reads the id and the manifest of a dataset.
+pub fn read_manifest(file: &dyn RangeRead) -> Result<(String, Manifest), DatasetError> {
+    let summary = summary(file)?;
+    let index = summary.attachments.iter().rev().find(|attachment| attachment.name == NAME);
+    let bytes = attachment(file, index.ok_or(DatasetError::NoManifest)?)?;
+    let id = blake3::hash(&bytes).to_hex().to_string();
+    let version = serde_json::from_slice::<serde_json::Value>(&bytes)
+        .map_err(|error| DatasetError::damaged("the manifest", &error))?;
+    let version = version.get("version").and_then(serde_json::Value::as_u64).unwrap_or_default();
+    if version != u64::from(VERSION) {
+        return Err(DatasetError::Version(version as u32));
+    }
+    let manifest: Manifest =
+        serde_json::from_slice(&bytes).map_err(|error| DatasetError::damaged("the manifest", &error))?;
+    // Hashes are believed of the manifest alone; the summary must lead to the same chunks.
+    let agree = summary.chunks.len() == manifest.chunks.len()
+        && summary.chunks.iter().zip(&manifest.chunks).all(|(index, entry)| {
+            index.chunk_start_offset == entry.offset && index.chunk_length == entry.length
+        });
+    if !agree {
+        return Err(DatasetError::damaged("the summary", "its chunks are not those of the manifest"));
+    }
+    Ok((id, manifest))
+}
+
 impl Dataset {
     /// Opens a dataset by the end of its file.
     pub fn open(file: Arc<dyn RangeRead>) -> Result<Self, DatasetError> {
-        let summary = summary(&*file)?;
-        let index = summary.attachments.iter().rev().find(|attachment| attachment.name == NAME);
-        let bytes = attachment(&*file, index.ok_or(DatasetError::NoManifest)?)?;
-        let id = blake3::hash(&bytes).to_hex().to_string();
-        let version = serde_json::from_slice::<serde_json::Value>(&bytes)
-            .map_err(|error| DatasetError::damaged("the manifest", &error))?;
-        let version = version.get("version").and_then(serde_json::Value::as_u64).unwrap_or_default();
-        if version != u64::from(VERSION) {
-            return Err(DatasetError::Version(version as u32));
-        }
-        let manifest: Manifest =
-            serde_json::from_slice(&bytes).map_err(|error| DatasetError::damaged("the manifest", &error))?;
-        // Hashes are believed of the manifest alone; the summary must lead to the same chunks.
-        let agree = summary.chunks.len() == manifest.chunks.len()
-            && summary.chunks.iter().zip(&manifest.chunks).all(|(index, entry)| {
-                index.chunk_start_offset == entry.offset && index.chunk_length == entry.length
-            });
-        if !agree {
-            return Err(DatasetError::damaged("the summary", "its chunks are not those of the manifest"));
-        }
+        let (id, manifest) = read_manifest(&*file)?;
         Ok(Self { file, id, manifest, last: Mutex::default() })
     }
 

@@ -8,6 +8,7 @@ mod load;
 mod range;
 mod ring;
 mod scan;
+mod site;
 
 pub(crate) use audit::AuditArgs;
 pub(crate) use find::FindArgs;
@@ -17,3 +18,4 @@ pub(crate) use load::{LoadArgs, MoreArgs};
 pub(crate) use range::RangeArgs;
 pub(crate) use ring::RingArg;
 pub(crate) use scan::ScanArgs;
+pub(crate) use site::SiteArgs;

@@ -1,9 +1,9 @@
 //! The command line as a whole: which commands there are. Each command's own arguments are in its file.
 
 use crate::commands::{
-    archive, audit, check, dataset, encrypt, evacuate, format, gaps, grep, grow, hash, hold, holds, index,
-    metrics, packed_folder, plan, profile, prove, purge, query, read, record, release, scan, slots, sql,
-    status, streams, vault,
+    archive, audit, check, dataset, encrypt, evacuate, find, format, gaps, get, grep, grow, hash, hold,
+    holds, index, ls, meta, metrics, packed_folder, plan, profile, prove, purge, put, query, read, record,
+    release, scan, serve, ship, slots, sql, stat, status, streams, token, vault,
 };
 use crate::out::Out;
 use holdfast_base::failure::Result;
@@ -57,6 +57,15 @@ enum Command {
     Archive(archive::Args),
     Dataset(dataset::Args),
     Vault(vault::Args),
+    Serve(serve::Args),
+    Ship(ship::Args),
+    Token(token::Args),
+    Put(put::Args),
+    Get(get::Args),
+    Ls(ls::Args),
+    Stat(stat::Args),
+    Find(find::Args),
+    Meta(meta::Args),
     Audit(audit::Args),
     Check(check::Args),
     Metrics(metrics::Args),
@@ -73,6 +82,7 @@ impl Cli {
     pub(crate) fn stdout_is_taken(&self) -> bool {
         match &self.command {
             Command::Read(args) => args.to_stdout(),
+            Command::Get(args) => args.to_stdout(),
             Command::Query(args) => args.to_stdout(),
             Command::Sql(_) => true,
             _ => false,
@@ -110,6 +120,15 @@ impl Cli {
             Command::Archive(args) => archive::run(args, out),
             Command::Dataset(args) => dataset::run(args, out),
             Command::Vault(args) => vault::run(args, out),
+            Command::Serve(args) => serve::run(args, out),
+            Command::Ship(args) => ship::run(args, out),
+            Command::Token(args) => token::run(args, out),
+            Command::Put(args) => put::run(args, out),
+            Command::Get(args) => get::run(args, out),
+            Command::Ls(args) => ls::run(args, out),
+            Command::Stat(args) => stat::run(args, out),
+            Command::Find(args) => find::run(args, out),
+            Command::Meta(args) => meta::run(args, out),
             Command::Audit(args) => audit::run(args, out),
             Command::Check(args) => check::run(args, out),
             Command::Metrics(args) => metrics::run(args, out),

@@ -1,5 +1,6 @@
 //! `holdfast vault`: look after the places where datasets are stored.
 
+use crate::folders;
 use crate::out::Out;
 use crate::progress;
 use holdfast_base::failure::{Failure, Kind, Result};
@@ -276,12 +277,7 @@ struct Mark(PathBuf);
 
 impl Mark {
     fn of(vault: &str) -> Self {
-        let home = std::env::var_os("XDG_STATE_HOME")
-            .filter(|dir| !dir.is_empty())
-            .map(PathBuf::from)
-            .or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/state")))
-            .unwrap_or_else(std::env::temp_dir);
-        Self(home.join("holdfast").join(format!("scrub-{}", vault.replace(['/', ':'], "_"))))
+        Self(folders::state().join(format!("scrub-{}", vault.replace(['/', ':'], "_"))))
     }
 
     fn read(&self) -> String {

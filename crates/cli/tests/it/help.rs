@@ -8,10 +8,11 @@ use common::{ends, folder, recorder_program};
 use std::fs;
 use std::path::Path;
 
-const COMMANDS: [&str; 32] = [
+const COMMANDS: [&str; 41] = [
     "", "profile", "plan", "format", "prove", "record", "status", "streams", "slots", "gaps", "read",
     "query", "sql", "grep", "hash", "scan", "encrypt", "decrypt", "concat", "index", "hold", "holds",
-    "release", "purge", "grow", "evacuate", "archive", "dataset", "vault", "audit", "check", "metrics",
+    "release", "purge", "grow", "evacuate", "archive", "dataset", "vault", "serve", "ship", "token", "put",
+    "get", "ls", "stat", "find", "meta", "audit", "check", "metrics",
 ];
 
 #[test]

@@ -17,6 +17,8 @@ mod holds;
 mod index;
 mod orders;
 mod scans;
+mod ships;
+mod sites;
 mod slots;
 mod status;
 mod streams;
@@ -44,6 +46,11 @@ pub use orders::{GrownRing, NewHold, PurgedRange, ReleasedHold};
 pub use scans::{
     CryptedItem, FoundItem, FoundLine, FoundMatch, ItemHashes, ItemStatistics, ModuleResult, ModuleTotal,
     ScanReport, ScannedItem,
+};
+pub use ships::{PlannedArchive, PlannedProject, PlannedSchedule, ShipEvent, WrittenReport};
+pub use sites::{
+    ReceivedFile, RevokedToken, SentFile, SiteAttribute, SiteEntryLine, SiteReplica, SiteStat, SiteToken,
+    SiteUpload, SiteVersion, StartedServer,
 };
 pub use slots::Slot;
 pub use status::{DroppedElements, Lane, Recorder, RingStatus, Source};

@@ -10,6 +10,7 @@ pub mod figures;
 pub mod filled;
 pub mod made;
 pub mod recording;
+pub mod site;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,10 @@ pub fn holdfast(folder: &Path) -> Command {
     command
         .env_remove("HOLDFAST_CONFIG")
         .env_remove("XDG_CONFIG_HOME")
+        .env_remove("XDG_DATA_HOME")
+        .env_remove("XDG_STATE_HOME")
+        .env_remove("HOLDFAST_SITE")
+        .env_remove("HOLDFAST_TOKEN")
         .env("USER", "tester")
         .env_remove("SUDO_USER");
     command.stdin(Stdio::null());

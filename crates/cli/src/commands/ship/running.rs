@@ -1,0 +1,169 @@
+//! `holdfast ship CONFIG|FOLDER`: a shipper at work, with its happenings as lines.
+
+use super::Shipping;
+use super::rings::RingFeeds;
+use crate::folders;
+use crate::interruption::interruption;
+use crate::out::Out;
+use holdfast_base::failure::{Failure, Result};
+use holdfast_base::{ByteSize, clean};
+use holdfast_client::json::ShipEvent;
+use holdfast_client::times;
+use holdfast_remote::Endpoint;
+use holdfast_ship::settings::{FolderEnd, FolderSettings, Settings};
+use holdfast_ship::shipper::{Notice, Until, ship};
+use holdfast_ship::{RateLimit, transfer::Delivery};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+pub(super) fn run(shipping: &Shipping, out: &mut Out) -> Result<()> {
+    let mut settings = settings(shipping)?;
+    let stop = interruption()?;
+    let until = if shipping.once { Until::Shipped } else { Until::Stopped };
+    let mut written = Ok(());
+    let (mut refused, mut lost) = (0_u64, 0_u64);
+    let mut tell = |notice: &Notice| {
+        refused += u64::from(matches!(notice, Notice::Refused { .. }));
+        lost += u64::from(matches!(notice, Notice::Lost { .. }));
+        if written.is_ok() {
+            written = say(notice, out).and_then(|()| out.flush());
+        }
+    };
+    let is_over = || stop.load(Ordering::Relaxed);
+    let feeds = RingFeeds::start(&mut settings, shipping.once, &stop)?;
+    let status = ship(settings, until, &is_over, &mut tell).map_err(Failure::failed)?;
+    stop.store(true, Ordering::Relaxed);
+    feeds.join()?;
+    written?;
+    if out.is_json() {
+        out.object(&status)?;
+    } else {
+        let totals = &status.totals;
+        let files = holdfast_base::counted(totals.files, "file");
+        out.line(format_args!(
+            "{files}, {} delivered; {} sent, backlog {}",
+            ByteSize(totals.bytes),
+            ByteSize(totals.sent_bytes),
+            ByteSize(status.counts.backlog_bytes)
+        ))?;
+    }
+    if refused > 0 {
+        let files = holdfast_base::counted(refused, "file");
+        return Err(Failure::failed(format_args!("the archive refuses {files}")));
+    }
+    if shipping.once && status.counts.open > 0 {
+        let files = holdfast_base::counted(status.counts.open, "file");
+        return Err(Failure::failed(format_args!("{files} not delivered")).advice("start it again"));
+    }
+    Ok(())
+}
+
+/// Settings of a configuration file, or those of a folder and the options.
+fn settings(shipping: &Shipping) -> Result<Settings> {
+    let source = &shipping.source;
+    let Some(to) = &shipping.to else {
+        if source.is_dir() {
+            return Err(Failure::usage("the archive of the folder is not known")
+                .at_path(source)
+                .advice("give --to URL/PROJECT"));
+        }
+        return Settings::read(source).map_err(|error| Failure::usage(error).at_path(source));
+    };
+    if !source.is_dir() {
+        return Err(Failure::usage("it is no folder")
+            .at_path(source)
+            .advice("name a folder, or leave --to out"));
+    }
+    let (endpoint, project) =
+        Endpoint::parse_with_project(to).map_err(|error| Failure::usage(error).at("--to"))?;
+    let state = match &shipping.state {
+        Some(folder) => folder.clone(),
+        None => state_folder(source, to)?,
+    };
+    let mut settings = Settings::new(endpoint.url.as_str(), &project, state);
+    settings.archive.token_file.clone_from(&shipping.token_file);
+    if shipping.token_file.is_none() && std::env::var_os("HOLDFAST_TOKEN").is_some() {
+        settings.archive.token_env = Some("HOLDFAST_TOKEN".to_owned());
+    }
+    let fingerprint = shipping.fingerprint.as_ref().map(|text| text.parse()).transpose();
+    settings.archive.fingerprint = fingerprint.map_err(|error| Failure::usage(error).at("--fingerprint"))?;
+    let mut folder = FolderSettings::new(source);
+    folder.into = shipping.into.clone().unwrap_or_default();
+    folder.quiet = shipping.quiet.unwrap_or(folder.quiet);
+    folder.marker.clone_from(&shipping.marker);
+    folder.end = match shipping.end.as_deref() {
+        None | Some("close") => FolderEnd::Close,
+        Some("quiet") => FolderEnd::Quiet,
+        Some("marker") => FolderEnd::Marker,
+        Some(other) => {
+            return Err(Failure::usage(format_args!("`{other}` ends no file"))
+                .at("--end")
+                .advice("take close, quiet or marker"));
+        }
+    };
+    settings.folders = vec![folder];
+    if let Some(rate) = shipping.rate {
+        settings.network.rate = RateLimit::BytesPerSecond(rate.0);
+    }
+    settings.network.connections = shipping.connections.unwrap_or(settings.network.connections);
+    Ok(settings)
+}
+
+/// State folder of a source and its archive: the same at each start.
+fn state_folder(source: &std::path::Path, to: &str) -> Result<PathBuf> {
+    let source = std::fs::canonicalize(source);
+    let source = source.map_err(|error| Failure::io("cannot find the folder", &shipping_path(to), &error))?;
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(source.as_os_str().as_encoded_bytes()).update(b"\0").update(to.as_bytes());
+    let name: String = hasher.finalize().to_hex().chars().take(16).collect();
+    Ok(folders::state().join("ship").join(name))
+}
+
+fn shipping_path(to: &str) -> PathBuf {
+    PathBuf::from(to)
+}
+
+fn say(notice: &Notice, out: &mut Out) -> Result<()> {
+    let mut event = ShipEvent::default();
+    let line = match notice {
+        Notice::Delivered { path, delivery } => {
+            let Delivery { root, size, is_verified, is_cut } = delivery;
+            event.event = "delivered";
+            event.path = Some(path);
+            event.bytes = Some(*size);
+            event.blake3 = root.map(|root| root.to_hex().to_string());
+            event.verified = Some(*is_verified);
+            event.cut = Some(*is_cut);
+            let verified = if *is_verified { "verified" } else { "unverified" };
+            let cut = if *is_cut { ", deleted before its end" } else { "" };
+            format!("{}: {}, {verified}{cut}", clean(path), ByteSize(*size))
+        }
+        Notice::Refused { path, reason } => {
+            (event.event, event.path, event.reason) = ("refused", Some(path.as_str()), Some(clean(reason)));
+            format!("{}: refused: {}", clean(path), clean(reason))
+        }
+        Notice::Lost { path } => {
+            (event.event, event.path) = ("lost", Some(path.as_str()));
+            format!("{}: deleted before the archive had it", clean(path))
+        }
+        Notice::OutageBegan { outage, reason } => {
+            (event.event, event.reason) = ("outage", Some(clean(reason)));
+            event.outage = Some(outage.name());
+            format!("{}: {}", outage.name(), clean(reason))
+        }
+        Notice::OutageEnded { outage, lasted } => {
+            (event.event, event.outage) = ("recovered", Some(outage.name()));
+            event.seconds = Some(lasted.as_secs_f64());
+            format!("the archive answers again after {}", times::spoken(*lasted))
+        }
+        Notice::Warning { path, reason } => {
+            (event.event, event.path, event.reason) = ("warning", Some(path.as_str()), Some(clean(reason)));
+            format!("{}: {}", clean(path), clean(reason))
+        }
+        Notice::Alarm(report) => {
+            (event.event, event.reason) = ("alarm", Some(report.text()));
+            report.text()
+        }
+    };
+    if out.is_json() { out.object(&event) } else { out.line(line) }
+}
