@@ -22,6 +22,7 @@ pub mod reader_load;
 pub mod reductstore;
 pub mod report;
 pub mod rounds;
+pub mod shipping;
 pub mod sql_session;
 pub mod standing_hold;
 pub mod stenographer;

@@ -148,14 +148,19 @@ impl Program {
     }
 
     /// Waits for its end; what it said. Exit codes in `good` are no failure.
-    pub fn end(mut self, good: &[i32]) -> Result<String, BenchError> {
+    pub fn end(self, good: &[i32]) -> Result<String, BenchError> {
+        self.end_within(PATIENCE, good)
+    }
+
+    /// Waits for the end of a program that may work for so long, as [`Program::end`].
+    pub fn end_within(mut self, patience: Duration, good: &[i32]) -> Result<String, BenchError> {
         let start = Instant::now();
         loop {
             match self.child.try_wait() {
                 Ok(Some(status)) if status.code().is_some_and(|code| good.contains(&code)) => {
                     return Ok(self.said());
                 }
-                Ok(None) if start.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(5)),
+                Ok(None) if start.elapsed() < patience => std::thread::sleep(Duration::from_millis(5)),
                 Ok(Some(status)) => return Err(self.failed(&status.to_string())),
                 _ => return Err(self.failed("it does not end")),
             }

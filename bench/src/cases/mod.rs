@@ -17,4 +17,5 @@ pub mod reading;
 pub mod scan;
 pub mod search;
 pub mod shares;
+pub mod ship;
 pub mod slots;

@@ -22,5 +22,5 @@ macro_rules! tiny {
 
 tiny![
     attributes, beside, disturbers, drive, elements, hunt, memory, needle, packets, packing, producers,
-    readers, reading, scan, search, shares, slots,
+    readers, reading, scan, search, shares, ship, slots,
 ];
