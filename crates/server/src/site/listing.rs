@@ -22,7 +22,7 @@ pub(crate) fn objects_below(
         places.push((at, Some((*name).to_owned())));
         at = inside;
     }
-    // What `after` names may be a collection by now, whose objects follow.
+    // The path `after` may be a collection by now; its objects follow.
     places.push((at, None));
     while let Some((collection, behind)) = places.pop() {
         let page = match catalog.list(&collection, behind.as_deref(), PAGE) {

@@ -126,7 +126,7 @@ pub struct Transfer<A> {
     must_rename: bool,
     /// Distinguishes answers to segments of this upload from late answers to earlier ones.
     generation: u32,
-    /// Whole copies that the archive could not store since the last delivery.
+    /// Number of copies of the file that the archive could not store since the last delivery.
     failed_copies: u32,
     /// Failures since the last success.
     failures: u32,

@@ -254,7 +254,7 @@ impl World {
                 self.fleet.observe(self.now, key, Event::Gone);
             }
         }
-        // Whatever reached its end is forgotten.
+        // Settled transfers of files that are gone are forgotten.
         let settled: Vec<FileKey> = self
             .known
             .iter()
