@@ -82,6 +82,11 @@ pub enum ClockError {
     Range(u64),
 }
 
+/// True if a stamp leads the time by more than [`MAX_LEAD_MS`].
+pub(crate) fn is_ahead(stamp: Hlc, now: Millis) -> bool {
+    stamp.time.millis().0.saturating_sub(now.0) > MAX_LEAD_MS
+}
+
 /// Clock of one site. Its stamps grow, and are greater than each stamp that it has witnessed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clock {
@@ -114,7 +119,7 @@ impl Clock {
     /// Takes note of a remote stamp, so that later local stamps are greater.
     pub fn witness(&mut self, remote: Hlc, now: Millis) -> Result<(), ClockError> {
         let lead_ms = remote.time.millis().0.saturating_sub(now.0);
-        if lead_ms > MAX_LEAD_MS || remote.time.millis().0 > MAX_MILLIS {
+        if is_ahead(remote, now) || remote.time.millis().0 > MAX_MILLIS {
             return Err(ClockError::Ahead { stamp: remote, lead_ms });
         }
         self.last = self.last.max(remote.time);

@@ -7,7 +7,7 @@ use crate::encoding::encode;
 use crate::error::{CatalogError, Result};
 use crate::hlc::{Clock, HlcTime, Millis};
 use crate::ids::{ObjectId, OpId, SiteId};
-use crate::merge::{Conflict, RecentRescues, Tables, apply, deletion};
+use crate::merge::{Conflict, RecentOperations, Tables, apply, deletion};
 use crate::operation::{Change, Operation};
 use crate::record::Record;
 use crate::vector::VersionVector;
@@ -21,6 +21,8 @@ pub(crate) enum Delivery {
     Duplicate,
     /// Not applied: an earlier operation is missing.
     Waiting(OpId),
+    /// Not applied: its stamp is too far ahead of the local clock.
+    Ahead,
 }
 
 /// Clock and version vector of the site that keeps a catalog.
@@ -71,7 +73,7 @@ impl Ledger {
         let mut clock = self.clock.clone();
         let time = clock.tick(now)?.time;
         let op = Operation { id, time, after, under, changes };
-        let conflicts = self.enter(tables, &op, clock, &mut RecentRescues::default())?;
+        let conflicts = self.enter(tables, &op, clock, &mut RecentOperations::default())?;
         Ok((op, conflicts))
     }
 
@@ -80,7 +82,7 @@ impl Ledger {
         &mut self,
         tables: &mut T,
         op: &Operation,
-        recent: &mut RecentRescues,
+        recent: &mut RecentOperations,
         now: Millis,
     ) -> Result<Delivery> {
         match readiness(op, &self.applied) {
@@ -96,7 +98,9 @@ impl Ledger {
             Readiness::Ready => {}
         }
         let mut clock = self.clock.clone();
-        clock.witness(op.stamp(), now)?;
+        if clock.witness(op.stamp(), now).is_err() {
+            return Ok(Delivery::Ahead);
+        }
         self.enter(tables, op, clock, recent).map(Delivery::Applied)
     }
 
@@ -105,12 +109,14 @@ impl Ledger {
         tables: &mut T,
         op: &Operation,
         clock: Clock,
-        recent: &mut RecentRescues,
+        recent: &mut RecentOperations,
     ) -> Result<Vec<Conflict>> {
         let bytes = encode(op)?;
-        let conflicts = apply(tables, op, recent)?;
-        tables.append(op, bytes)?;
         let progress = advance(tables.progress(op.id.site)?, op);
+        let mut saw = progress.seen.clone();
+        saw.raise(op.id.site, op.id.seq);
+        let conflicts = apply(tables, op, &saw, recent)?;
+        tables.append(op, bytes)?;
         tables.put(Record::Site(progress))?;
         self.applied.raise(op.id.site, op.id.seq);
         self.clock = clock;

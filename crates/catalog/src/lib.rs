@@ -10,8 +10,10 @@ mod catalog;
 mod condition;
 mod delivery;
 mod digest;
+mod dispute;
 mod encoding;
 mod error;
+mod grant;
 mod hlc;
 mod ids;
 mod ledger;
@@ -26,14 +28,17 @@ mod value;
 mod vector;
 
 pub use catalog::{
-    Applied, Catalog, Entry, Find, FindPage, Found, Host, Listing, MAX_PAGE, NewReplica, NewVersion,
-    OnlyReplica, Put, Stat, Stored, SystemHost, Trashed, VersionInfo,
+    Applied, Catalog, ConflictState, Entry, Find, FindPage, Found, Host, Listing, MAX_PAGE, NewReplica,
+    NewVersion, OnlyReplica, Put, Quarantined, RecordedConflict, Stat, Stored, SystemHost, Trashed,
+    VersionInfo, WrittenValue,
 };
 pub use condition::{Condition, ConditionError, Operator, Pattern};
 pub use delivery::{Readiness, readiness};
 pub use digest::StateDigest;
+pub use dispute::{Choice, ConflictId, ConflictIdError, Dispute, DisputeKind, Settlement, Write};
 pub use encoding::{DecodeError, FORMAT_VERSION, MAX_OPERATION_BYTES, decode, encode};
 pub use error::{CatalogError, Result, StoreError};
+pub use grant::{Grant, Right};
 pub use hlc::{Clock, ClockError, Hlc, HlcTime, MAX_LEAD_MS, Millis};
 pub use ids::{ContentHash, Nanos, ObjectId, OpId, SiteId, Tag};
 pub use merge::Conflict;

@@ -2,6 +2,8 @@
 //!
 //! Rules of merging are not here (`merge`), nor is the byte layout (`encoding`).
 
+use crate::dispute::{Choice, DisputeKind};
+use crate::grant::Right;
 use crate::hlc::{Hlc, HlcTime};
 use crate::ids::{ContentHash, Nanos, ObjectId, OpId, SiteId, Tag};
 use crate::name::Name;
@@ -163,6 +165,26 @@ pub enum Change {
         /// Object or collection to restore.
         object: ObjectId,
     },
+    /// Settles a recorded conflict. A flip is a change of its own beside this mark.
+    Settle {
+        /// Object or collection of the conflict.
+        object: ObjectId,
+        /// Kind of the conflict.
+        kind: DisputeKind,
+        /// Stamp of the write that lost.
+        lost: Hlc,
+        /// Write that stays in force.
+        choice: Choice,
+    },
+    /// Sets or revokes the right of a subject on an entry, which may be the root.
+    SetGrant {
+        /// Entry that the right is for.
+        object: ObjectId,
+        /// Name of an account or a group.
+        subject: String,
+        /// Right from now on; nothing revokes it.
+        right: Option<Right>,
+    },
 }
 
 impl Change {
@@ -181,15 +203,24 @@ impl Change {
             | Self::AddAnnotation { object, .. }
             | Self::RemoveAnnotations { object, .. }
             | Self::Trash { object, .. }
-            | Self::Restore { object } => *object,
+            | Self::Restore { object }
+            | Self::Settle { object, .. }
+            | Self::SetGrant { object, .. } => *object,
         }
     }
 
     /// True for changes that rescue their object from a concurrent deletion.
     ///
-    /// Records of replicas are kept by machines and rescue nothing.
+    /// Records of replicas are kept by machines and rescue nothing. Settlements and grants leave the object as it is.
     pub fn rescues(&self) -> bool {
-        !matches!(self, Self::SetReplica { .. } | Self::RemoveReplica { .. } | Self::Trash { .. })
+        !matches!(
+            self,
+            Self::SetReplica { .. }
+                | Self::RemoveReplica { .. }
+                | Self::Trash { .. }
+                | Self::Settle { .. }
+                | Self::SetGrant { .. }
+        )
     }
 }
 
@@ -258,7 +289,8 @@ impl Operation {
         if self.changes.iter().any(trashes) && mixed {
             return invalid("it mixes a deletion with other changes".into());
         }
-        if self.changes.iter().any(|change| change.object().is_root()) {
+        let is_grant = |change: &Change| matches!(change, Change::SetGrant { .. });
+        if self.changes.iter().any(|change| change.object().is_root() && !is_grant(change)) {
             return invalid("it changes the root collection".into());
         }
         let named = self.changes.iter().filter(|change| {
@@ -283,6 +315,10 @@ fn check_change(change: &Change) -> Result<(), String> {
         Change::AddAttribute { attribute, .. } => attribute.check(),
         Change::AddAnnotation { author, text, .. } => check_text("author", author, MAX_LABEL_BYTES)
             .and_then(|()| check_text("annotation", text, MAX_NOTE_BYTES)),
+        Change::SetGrant { subject, .. } if subject.is_empty() => {
+            return Err("it has a grant without a subject".into());
+        }
+        Change::SetGrant { subject, .. } => check_text("subject", subject, MAX_LABEL_BYTES),
         Change::SetReplica { place, .. } | Change::RemoveReplica { place, .. } => {
             check_text("vault", &place.vault, MAX_LABEL_BYTES)
                 .and_then(|()| check_text("key", &place.key, MAX_KEY_BYTES))

@@ -2,6 +2,8 @@
 //!
 //! Equal sets of operations give equal sets of records at every site. A snapshot is a stream of records.
 
+use crate::dispute::Dispute;
+use crate::grant::Grant;
 use crate::hlc::Hlc;
 use crate::ids::{ContentHash, Nanos, ObjectId, OpId, SiteId, Tag};
 use crate::name::Name;
@@ -169,6 +171,10 @@ pub enum Record {
     Annotation(Annotation),
     /// Progress of a site.
     Site(SiteProgress),
+    /// Conflict between two concurrent writes.
+    Dispute(Dispute),
+    /// Right of a subject on an entry, or its tombstone.
+    Grant(Grant),
 }
 
 /// Identity of a record that merging can remove.

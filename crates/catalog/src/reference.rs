@@ -3,6 +3,8 @@
 //! Nothing here is shared with `merge`: each rule is written down as its definition, whatever it costs. Tests compare
 //! the state machine and the stores with it.
 
+use crate::dispute::{ConflictId, Dispute, DisputeKind, Settlement, Write};
+use crate::grant::Grant;
 use crate::hlc::Hlc;
 use crate::ids::{ObjectId, OpId, Tag};
 use crate::name::{Name, numbered};
@@ -43,6 +45,8 @@ impl Reference {
         records.extend(self.rows());
         records.extend(self.replicas());
         records.extend(self.sites());
+        records.extend(self.disputes());
+        records.extend(self.grants());
         records.sort();
         records
     }
@@ -162,6 +166,63 @@ impl Reference {
             }
         }
         replicas.into_values().map(Record::Replica).collect()
+    }
+
+    /// Operations that the origin of each operation had applied, that operation included.
+    fn seen(&self) -> BTreeMap<OpId, VersionVector> {
+        let mut seen: BTreeMap<OpId, VersionVector> = BTreeMap::new();
+        let mut last = VersionVector::default();
+        // The operations of one site follow each other in the order of ids.
+        for op in self.ops.values() {
+            if op.id.seq == 1 {
+                last = VersionVector::default();
+            }
+            last.merge(&op.after);
+            last.raise(op.id.site, op.id.seq);
+            seen.insert(op.id, last.clone());
+        }
+        seen
+    }
+
+    /// Lost writes: each with the earliest later write of its register whose site had not seen it.
+    fn disputes(&self) -> Vec<Record> {
+        let seen = self.seen();
+        let mut writes: BTreeMap<(DisputeKind, ObjectId), Vec<Write>> = BTreeMap::new();
+        let mut settled: BTreeMap<ConflictId, Settlement> = BTreeMap::new();
+        for (op, _, change) in self.changes() {
+            let (kind, object) = match *change {
+                Change::SetName { object, .. } => (DisputeKind::Name, object),
+                Change::SetCurrent { object, .. } => (DisputeKind::Contents, object),
+                Change::Settle { object, kind, lost, choice } => {
+                    settled.insert(ConflictId { kind, object, lost }, Settlement { set: op.stamp(), choice });
+                    continue;
+                }
+                _ => continue,
+            };
+            writes.entry((kind, object)).or_default().push(Write::of(op));
+        }
+        let mut records = Vec::new();
+        for ((kind, object), writes) in writes {
+            for (place, lost) in writes.iter().enumerate() {
+                let mut later = writes[place + 1..].iter();
+                let Some(won) = later.find(|later| !seen[&later.op()].contains(lost.op())) else { continue };
+                let settled = settled.get(&ConflictId { kind, object, lost: lost.stamp }).copied();
+                records.push(Record::Dispute(Dispute { kind, object, lost: *lost, won: *won, settled }));
+            }
+        }
+        records
+    }
+
+    /// Registers of grants: the last writer wins.
+    fn grants(&self) -> Vec<Record> {
+        let mut grants: BTreeMap<(ObjectId, String), Grant> = BTreeMap::new();
+        for (op, _, change) in self.changes() {
+            if let Change::SetGrant { object, subject, right } = change.clone() {
+                let grant = Grant { object, subject: subject.clone(), right, set: op.stamp() };
+                grants.insert((object, subject), grant);
+            }
+        }
+        grants.into_values().map(Record::Grant).collect()
     }
 
     fn sites(&self) -> Vec<Record> {

@@ -2,10 +2,13 @@
 
 mod attributes;
 mod collections;
+mod conflicts;
 mod find;
+mod grants;
 mod host;
 mod lookup;
 mod objects;
+mod quarantine;
 mod replicas;
 mod replication;
 mod stat;
@@ -21,11 +24,14 @@ use crate::store::row::RowReader;
 use crate::store::schema::migrate;
 use crate::store::tables::SqlTables;
 use crate::store::{Access, CatalogStore, collect, optional, transaction};
+use std::time::Duration;
 
 pub use collections::{Entry, Listing, VersionInfo};
+pub use conflicts::{ConflictState, RecordedConflict, WrittenValue};
 pub use find::{Find, FindPage, Found};
 pub use host::{Host, SystemHost};
 pub use objects::{NewReplica, NewVersion, Put, Stored};
+pub use quarantine::Quarantined;
 pub use replicas::OnlyReplica;
 pub use replication::Applied;
 pub use stat::Stat;
@@ -39,6 +45,7 @@ pub struct Catalog<S> {
     store: S,
     site: SiteId,
     host: Box<dyn Host>,
+    settle_window: Duration,
 }
 
 /// Write transaction of a catalog.
@@ -63,7 +70,7 @@ impl<S: CatalogStore> Catalog<S> {
                 }
             }
         })?;
-        Ok(Self { store, site, host })
+        Ok(Self { store, site, host, settle_window: conflicts::SETTLE_WINDOW })
     }
 
     /// Opens the catalog in a store as the site that it belongs to. An empty store becomes the catalog of site `fresh`.

@@ -7,7 +7,7 @@ use crate::encoding::decode;
 use crate::error::Result;
 use crate::ids::{OpId, SiteId};
 use crate::ledger::Delivery;
-use crate::merge::{Conflict, RecentRescues};
+use crate::merge::{Conflict, RecentOperations, acknowledged};
 use crate::operation::Operation;
 use crate::record::Record;
 use crate::store::scan::scan;
@@ -27,12 +27,23 @@ pub struct Applied {
     pub waiting: Vec<OpId>,
     /// Conflicts that the applied operations met, to be told to people.
     pub conflicts: Vec<Conflict>,
+    /// Operations that are kept in quarantine, as their stamps are too far ahead.
+    pub quarantined: Vec<OpId>,
 }
 
 impl<S: CatalogStore> Catalog<S> {
     /// Operations of each site that are applied here.
     pub fn vector(&mut self) -> Result<VersionVector> {
         self.read(read_vector)
+    }
+
+    /// Operations that every known site has applied, as its own operations tell. A site that makes none is behind.
+    pub fn acknowledged(&mut self) -> Result<VersionVector> {
+        let site = self.site;
+        self.read(|store| {
+            let applied = read_vector(store)?;
+            acknowledged(&mut SqlTables::new(store), site, &applied)
+        })
     }
 
     /// Operations of one site after a sequence number, in order, at most `limit` and at most [`MAX_PAGE`].
@@ -57,15 +68,22 @@ impl<S: CatalogStore> Catalog<S> {
 
     /// Applies operations of other sites in one transaction: in any order, known ones again, all or none.
     ///
-    /// Operations whose predecessors are missing are left out and named in the answer.
+    /// An operation whose stamp is more than five minutes ahead is kept in quarantine. The first call after its time has
+    /// come applies it, even one with no operations.
+    ///
+    /// Operations whose predecessors are missing are left out and named in the answer. If they bring conflicts over the
+    /// contents of objects that this site made, it settles these with operations of its own.
     pub fn apply(&mut self, operations: &[Operation]) -> Result<Applied> {
         self.write(|writer| {
             let now = writer.host.now();
+            let due = writer.take_due(operations, now)?;
             let mut tables = SqlTables::new(writer.store);
-            let (mut result, mut recent) = (Applied::default(), RecentRescues::default());
+            let (mut result, mut recent) = (Applied::default(), RecentOperations::default());
             let mut waiting: BTreeMap<(crate::hlc::Hlc, OpId), &Operation> =
                 operations.iter().map(|op| ((op.stamp(), op.id), op)).collect();
             result.duplicates = operations.len() - waiting.len();
+            waiting.extend(due.iter().map(|op| ((op.stamp(), op.id), op)));
+            let mut ahead = Vec::new();
             // In the order of stamps one pass is enough, unless a predecessor is missing.
             let mut first_pass = true;
             loop {
@@ -82,6 +100,7 @@ impl<S: CatalogStore> Catalog<S> {
                             result.conflicts.extend(conflicts);
                         }
                         Delivery::Duplicate => result.duplicates += 1,
+                        Delivery::Ahead => ahead.push(op),
                         Delivery::Waiting(_) => continue,
                     }
                     waiting.remove(&key);
@@ -92,6 +111,11 @@ impl<S: CatalogStore> Catalog<S> {
                 }
             }
             tables.flush()?;
+            writer.quarantine(&ahead, now)?;
+            result.quarantined = ahead.iter().map(|op| op.id).collect();
+            if result.applied > 0 {
+                writer.note_conflicts(now)?;
+            }
             result.waiting = waiting.into_keys().map(|(_, id)| id).collect();
             Ok(result)
         })

@@ -5,6 +5,7 @@
 //! A change below a collection rescues the collection too: the operation lists the collections above its objects.
 
 use super::{Conflict, Merge, Tables};
+use crate::dispute::{DisputeKind, Write};
 use crate::error::Result;
 use crate::ids::{ObjectId, SiteId};
 use crate::operation::{Change, Operation};
@@ -12,19 +13,21 @@ use crate::record::{Deletion, Record, RecordKey};
 use crate::vector::VersionVector;
 use std::collections::{BTreeSet, HashMap};
 
-/// Index of recent operations by the objects that they rescue, kept while a batch is applied.
+/// Index of recent operations by the objects that they rescue or write, kept while a batch is applied.
 ///
-/// It is read from the log when the first remote deletion arrives, and holds only operations that the deleting site had
+/// It is read from the log when the first remote deletion or conflict arrives, and holds only operations that the deleting site had
 /// not seen.
 #[derive(Debug, Default)]
-pub(crate) struct RecentRescues {
+pub(crate) struct RecentOperations {
     /// Operations from which the index starts; nothing before it is read.
     from: Option<VersionVector>,
     /// Last rescuing operation of each site, by object.
     rescues: HashMap<ObjectId, VersionVector>,
+    /// Writes of the registers of each object.
+    writes: HashMap<(DisputeKind, ObjectId), Vec<Write>>,
 }
 
-impl RecentRescues {
+impl RecentOperations {
     /// Adds an operation that was applied.
     pub(super) fn note(&mut self, op: &Operation) {
         if self.from.is_some() {
@@ -36,6 +39,44 @@ impl RecentRescues {
         for object in op.rescued() {
             self.rescues.entry(object).or_default().raise(op.id.site, op.id.seq);
         }
+        for change in &op.changes {
+            let kind = match change {
+                Change::SetName { .. } => DisputeKind::Name,
+                Change::SetCurrent { .. } => DisputeKind::Contents,
+                _ => continue,
+            };
+            self.writes.entry((kind, change.object())).or_default().push(Write::of(op));
+        }
+    }
+
+    /// Reads the index from the log, unless it holds all operations that `saw` does not count.
+    fn load<T: Tables>(&mut self, tables: &mut T, saw: &VersionVector) -> Result<()> {
+        if self.from.as_ref().is_some_and(|from| saw.includes(from)) {
+            return Ok(());
+        }
+        let mut from = saw.clone();
+        if let Some(before) = &self.from {
+            from.meet(before);
+        }
+        let log = tables.log_beyond(&from)?;
+        *self = Self { from: Some(from), ..Self::default() };
+        for op in &log {
+            self.add(op);
+        }
+        Ok(())
+    }
+
+    /// Applied writes of a register that `saw` does not count.
+    pub(super) fn unseen_writes<T: Tables>(
+        &mut self,
+        tables: &mut T,
+        kind: DisputeKind,
+        object: ObjectId,
+        saw: &VersionVector,
+    ) -> Result<Vec<Write>> {
+        self.load(tables, saw)?;
+        let writes = self.writes.get(&(kind, object)).into_iter().flatten();
+        Ok(writes.filter(|write| !saw.contains(write.op())).copied().collect())
     }
 
     /// True if an applied operation that `saw` does not count rescues the object.
@@ -45,19 +86,24 @@ impl RecentRescues {
         object: ObjectId,
         saw: &VersionVector,
     ) -> Result<bool> {
-        if !self.from.as_ref().is_some_and(|from| saw.includes(from)) {
-            let mut from = saw.clone();
-            if let Some(before) = &self.from {
-                from.meet(before);
-            }
-            let log = tables.log_beyond(&from)?;
-            (self.from, self.rescues) = (Some(from), HashMap::new());
-            for op in &log {
-                self.add(op);
-            }
-        }
+        self.load(tables, saw)?;
         Ok(self.rescues.get(&object).is_some_and(|last| !saw.includes(last)))
     }
+}
+
+/// Operations that every known site had applied when it made the last of its operations that are applied here.
+pub(crate) fn acknowledged<T: Tables>(
+    tables: &mut T,
+    own: SiteId,
+    applied: &VersionVector,
+) -> Result<VersionVector> {
+    let mut seen_by_all = applied.clone();
+    for (site, seq) in applied.iter().filter(|(site, _)| *site != own) {
+        let mut seen = tables.progress(site)?.map(|progress| progress.seen).unwrap_or_default();
+        seen.raise(site, seq);
+        seen_by_all.meet(&seen);
+    }
+    Ok(seen_by_all)
 }
 
 /// Change that moves an entry to the trash, as a site makes it.
@@ -72,12 +118,7 @@ pub(crate) fn deletion<T: Tables>(
     applied: &VersionVector,
     object: ObjectId,
 ) -> Result<Change> {
-    let mut seen_by_all = applied.clone();
-    for (site, seq) in applied.iter().filter(|(site, _)| *site != own) {
-        let mut seen = tables.progress(site)?.map(|progress| progress.seen).unwrap_or_default();
-        seen.raise(site, seq);
-        seen_by_all.meet(&seen);
-    }
+    let seen_by_all = acknowledged(tables, own, applied)?;
     let mut candidates = BTreeSet::new();
     for op in tables.log_beyond(&seen_by_all)? {
         let moves = op.changes.iter().filter(|change| matches!(change, Change::SetName { .. }));
@@ -99,7 +140,7 @@ impl<T: Tables> Merge<'_, T> {
         object: ObjectId,
         saw: VersionVector,
         moved: Vec<ObjectId>,
-        recent: &mut RecentRescues,
+        recent: &mut RecentOperations,
     ) -> Result<()> {
         for entry in [object].iter().chain(&moved) {
             if recent.is_rescued(self.tables, *entry, &saw)? {

@@ -5,10 +5,13 @@
 //! the progress of sites is the caller's part.
 
 mod deletions;
+mod disputes;
 mod moves;
 mod shown_names;
 
+use crate::dispute::{Dispute, DisputeKind};
 use crate::error::{CatalogError, Result};
+use crate::grant::Grant;
 use crate::hlc::Hlc;
 use crate::ids::{ObjectId, OpId, SiteId};
 use crate::name::Name;
@@ -20,7 +23,7 @@ use crate::record::{
 use crate::vector::VersionVector;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use deletions::{RecentRescues, deletion};
+pub(crate) use deletions::{RecentOperations, acknowledged, deletion};
 
 /// Order in which moves of collections are replayed.
 pub(crate) type MoveKey = (Hlc, ObjectId);
@@ -35,10 +38,16 @@ pub(crate) trait Tables {
     fn is_below(&mut self, node: ObjectId, above: ObjectId) -> Result<bool>;
     /// Reads the register of a replica.
     fn replica(&mut self, object: ObjectId, place: &ReplicaPlace) -> Result<Option<Replica>>;
+    /// Reads the register of the right of a subject on an entry.
+    fn grant(&mut self, object: ObjectId, subject: &str) -> Result<Option<Grant>>;
     /// Reads the moves after `key`, in their order, without placements.
     fn moves_after(&mut self, key: MoveKey) -> Result<Vec<Move>>;
     /// Reads the last effective move of a collection before `key`, or else its placement, even a later one.
     fn place_before(&mut self, object: ObjectId, key: MoveKey) -> Result<Option<Move>>;
+    /// Reads the stamp of the last move or placement of a collection, an effective one or not.
+    fn last_move(&mut self, object: ObjectId) -> Result<Option<Hlc>>;
+    /// Reads the conflict in which a write of an object lost.
+    fn dispute(&mut self, kind: DisputeKind, object: ObjectId, lost: Hlc) -> Result<Option<Dispute>>;
     /// Reads the deletions in force that concern some objects: by their object or by their moved entries.
     fn deletions(&mut self, objects: &[ObjectId]) -> Result<Vec<Deletion>>;
     /// Reads the applied operations that `saw` does not count.
@@ -95,6 +104,8 @@ pub enum Conflict {
 struct Merge<'a, T> {
     tables: &'a mut T,
     op: &'a Operation,
+    /// Operations that the origin had applied, this one included.
+    saw: &'a VersionVector,
     /// Nodes that were read or changed; `true` marks unwritten ones.
     nodes: BTreeMap<ObjectId, (Node, bool)>,
     /// Parents and names whose shown names may have changed.
@@ -106,10 +117,11 @@ struct Merge<'a, T> {
 pub(crate) fn apply<T: Tables>(
     tables: &mut T,
     op: &Operation,
-    recent: &mut RecentRescues,
+    saw: &VersionVector,
+    recent: &mut RecentOperations,
 ) -> Result<Vec<Conflict>> {
     let (nodes, families, conflicts) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
-    let mut merge = Merge { tables, op, nodes, families, conflicts };
+    let mut merge = Merge { tables, op, saw, nodes, families, conflicts };
     merge.check_references()?;
     for (place, change) in op.changes.iter().enumerate() {
         merge.change(place, change, recent)?;
@@ -133,6 +145,7 @@ impl<T: Tables> Merge<'_, T> {
             let reason = match (change, kind) {
                 (Change::MakeCollection { .. } | Change::MakeObject { .. }, Some(_)) => "exists already",
                 (Change::MakeCollection { .. } | Change::MakeObject { .. }, None) => "",
+                (Change::SetGrant { object, .. }, None) if object.is_root() => "",
                 (_, None) => "was never made",
                 (
                     Change::AddVersion { .. } | Change::SetCurrent { .. } | Change::SetReplica { .. },
@@ -142,6 +155,11 @@ impl<T: Tables> Merge<'_, T> {
             };
             if !reason.is_empty() {
                 return Err(self.invalid(object, reason));
+            }
+            if let Change::Settle { kind, lost, .. } = change
+                && self.tables.dispute(*kind, object, *lost)?.is_none()
+            {
+                return Err(self.invalid(object, "has no such conflict"));
             }
             if let Change::MakeCollection { parent, .. }
             | Change::MakeObject { parent, .. }
@@ -203,7 +221,7 @@ impl<T: Tables> Merge<'_, T> {
         Ok(())
     }
 
-    fn change(&mut self, place: usize, change: &Change, recent: &mut RecentRescues) -> Result<()> {
+    fn change(&mut self, place: usize, change: &Change, recent: &mut RecentOperations) -> Result<()> {
         let (stamp, tag) = (self.op.stamp(), self.op.tag(place));
         match change.clone() {
             Change::MakeCollection { object, parent, name } => {
@@ -211,6 +229,7 @@ impl<T: Tables> Merge<'_, T> {
             }
             Change::MakeObject { object, parent, name } => self.make(object, Kind::Object, parent, name),
             Change::SetName { object, parent, name, replaces } => {
+                self.dispute_name(object, replaces, recent)?;
                 self.set_name(object, parent, name, replaces)
             }
             Change::AddVersion { object, size, hash, time, home } => {
@@ -220,6 +239,7 @@ impl<T: Tables> Merge<'_, T> {
                 let mut node = self.existing(object)?;
                 let held = node.current.map(|current| current.set);
                 if held != replaces {
+                    self.dispute(DisputeKind::Contents, object, recent)?;
                     self.conflicts.push(Conflict::Versions { object, op: self.op.id });
                 }
                 if held.is_none_or(|held| stamp > held) {
@@ -247,7 +267,11 @@ impl<T: Tables> Merge<'_, T> {
                 tags.iter().try_for_each(|tag| self.tables.remove(RecordKey::Annotation(object, *tag)))
             }
             Change::Trash { object, saw, moved } => self.trash(object, saw, moved, recent),
+            Change::SetGrant { object, subject, right } => {
+                self.set_grant(Grant { object, subject, right, set: stamp })
+            }
             Change::Restore { .. } => Ok(()),
+            Change::Settle { object, kind, lost, choice } => self.settle(kind, object, lost, choice),
         }
     }
 
@@ -261,6 +285,15 @@ impl<T: Tables> Merge<'_, T> {
         self.families.insert((parent, name.to_string()));
         let (shown, trashed, current) = (name.to_string(), false, None);
         self.keep(Node { id, kind, made: stamp, parent, name, named: stamp, shown, trashed, current });
+        Ok(())
+    }
+
+    /// Last writer wins, revocation included.
+    fn set_grant(&mut self, grant: Grant) -> Result<()> {
+        let held = self.tables.grant(grant.object, &grant.subject)?;
+        if held.is_none_or(|held| grant.set >= held.set) {
+            self.tables.put(Record::Grant(grant))?;
+        }
         Ok(())
     }
 

@@ -3,11 +3,12 @@
 mod tables;
 
 use crate::digest::StateDigest;
+use crate::dispute::Dispute;
 use crate::error::Result;
-use crate::hlc::{HlcTime, Millis};
+use crate::hlc::{HlcTime, Millis, is_ahead};
 use crate::ids::{ObjectId, OpId, SiteId};
 use crate::ledger::{Delivery, Ledger};
-use crate::merge::{Conflict, RecentRescues};
+use crate::merge::{Conflict, RecentOperations};
 use crate::operation::{Change, Operation};
 use crate::record::{Node, Record, TaggedAttribute, Version};
 use crate::vector::VersionVector;
@@ -23,6 +24,8 @@ pub struct CatalogState {
     ledger: Ledger,
     tables: MemoryTables,
     waiting: BTreeMap<OpId, Operation>,
+    /// Next operation of each site whose stamp is too far ahead.
+    quarantine: BTreeMap<SiteId, Operation>,
 }
 
 /// Effect of the delivery of an operation.
@@ -32,13 +35,20 @@ pub struct Received {
     pub applied: Vec<OpId>,
     /// Conflicts that they met.
     pub conflicts: Vec<Conflict>,
+    /// Operations whose stamps are too far ahead; they are kept until their time has come.
+    pub quarantined: Vec<OpId>,
 }
 
 impl CatalogState {
     /// Empty catalog of a site.
     pub fn new(site: SiteId) -> Self {
         let ledger = Ledger::new(site, HlcTime::default(), VersionVector::default());
-        Self { ledger, tables: MemoryTables::default(), waiting: BTreeMap::new() }
+        Self {
+            ledger,
+            tables: MemoryTables::default(),
+            waiting: BTreeMap::new(),
+            quarantine: BTreeMap::new(),
+        }
     }
 
     /// Operations that are applied.
@@ -64,7 +74,10 @@ impl CatalogState {
     /// Takes a remote operation, in any order and any number of times, and applies it once its turn comes.
     pub fn receive(&mut self, op: Operation, now: Millis) -> Result<Received> {
         let mut received = Received::default();
-        let mut recent = RecentRescues::default();
+        let mut recent = RecentOperations::default();
+        for due in self.due(op.id, now) {
+            self.deliver(due, now, &mut recent, &mut received)?;
+        }
         self.deliver(op, now, &mut recent, &mut received)?;
         loop {
             let ready = self.waiting.keys().copied().find(|id| {
@@ -78,17 +91,29 @@ impl CatalogState {
         }
     }
 
+    /// Takes operations out of quarantine whose time has come, and those that another operation replaces.
+    fn due(&mut self, arrived: OpId, now: Millis) -> Vec<Operation> {
+        let applied = self.ledger.applied();
+        let is_due = |_: &SiteId, op: &mut Operation| !is_ahead(op.stamp(), now) || applied.contains(op.id);
+        let due: Vec<Operation> = self.quarantine.extract_if(.., is_due).map(|(_, op)| op).collect();
+        due.into_iter().filter(|op| op.id != arrived && !applied.contains(op.id)).collect()
+    }
+
     fn deliver(
         &mut self,
         op: Operation,
         now: Millis,
-        recent: &mut RecentRescues,
+        recent: &mut RecentOperations,
         received: &mut Received,
     ) -> Result<()> {
         match self.ledger.remote(&mut self.tables, &op, recent, now)? {
             Delivery::Applied(conflicts) => {
                 received.applied.push(op.id);
                 received.conflicts.extend(conflicts);
+            }
+            Delivery::Ahead => {
+                received.quarantined.push(op.id);
+                self.quarantine.insert(op.id.site, op);
             }
             Delivery::Waiting(_) if self.waiting.len() < MAX_WAITING => {
                 self.waiting.insert(op.id, op);
@@ -123,6 +148,16 @@ impl CatalogState {
     /// Attributes of an object or a collection, in the order of their tags.
     pub fn attributes(&self, object: ObjectId) -> impl Iterator<Item = &TaggedAttribute> {
         self.tables.attributes(object)
+    }
+
+    /// Recorded conflicts between concurrent writes.
+    pub fn disputes(&self) -> impl Iterator<Item = &Dispute> {
+        self.tables.disputes()
+    }
+
+    /// Operations in quarantine, at most one of each site.
+    pub fn quarantined(&self) -> impl Iterator<Item = &Operation> {
+        self.quarantine.values()
     }
 
     /// Collections above a node, the nearest first, without the root.

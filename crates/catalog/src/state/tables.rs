@@ -1,6 +1,9 @@
 //! Tables in memory: one sorted map for each kind of record.
 
+use crate::dispute::{Dispute, DisputeKind};
 use crate::error::Result;
+use crate::grant::Grant;
+use crate::hlc::Hlc;
 use crate::ids::{ObjectId, OpId, SiteId, Tag};
 use crate::merge::{MoveKey, Tables};
 use crate::operation::{Operation, ReplicaPlace};
@@ -24,6 +27,8 @@ pub(super) struct MemoryTables {
     attributes: BTreeMap<(ObjectId, Tag), TaggedAttribute>,
     annotations: BTreeMap<(ObjectId, Tag), Annotation>,
     sites: BTreeMap<SiteId, SiteProgress>,
+    disputes: BTreeMap<(DisputeKind, ObjectId, Hlc), Dispute>,
+    grants: BTreeMap<(ObjectId, String), Grant>,
     log: BTreeMap<OpId, Operation>,
 }
 
@@ -34,6 +39,10 @@ impl MemoryTables {
 
     pub(super) fn log(&self) -> impl Iterator<Item = &Operation> {
         self.log.values()
+    }
+
+    pub(super) fn disputes(&self) -> impl Iterator<Item = &Dispute> {
+        self.disputes.values()
     }
 
     pub(super) fn versions(&self, object: ObjectId) -> impl Iterator<Item = &Version> {
@@ -61,6 +70,8 @@ impl MemoryTables {
             .chain(attributes)
             .chain(annotations)
             .chain(sites)
+            .chain(self.disputes.values().copied().map(Record::Dispute))
+            .chain(self.grants.values().cloned().map(Record::Grant))
     }
 
     fn put_node(&mut self, node: Node) {
@@ -107,6 +118,10 @@ impl Tables for MemoryTables {
         Ok(self.replicas.get(&(object, place.clone())).cloned())
     }
 
+    fn grant(&mut self, object: ObjectId, subject: &str) -> Result<Option<Grant>> {
+        Ok(self.grants.get(&(object, subject.to_owned())).cloned())
+    }
+
     fn moves_after(&mut self, key: MoveKey) -> Result<Vec<Move>> {
         let later = self.moves.range((Excluded(key), Unbounded)).map(|(_, step)| step);
         Ok(later.filter(|step| !step.placement).cloned().collect())
@@ -115,6 +130,15 @@ impl Tables for MemoryTables {
     fn place_before(&mut self, object: ObjectId, key: MoveKey) -> Result<Option<Move>> {
         let mut own = self.moves.iter().rev().filter(|(_, step)| step.object == object && step.effective);
         Ok(own.find(|(at, step)| **at < key || step.placement).map(|(_, step)| step.clone()))
+    }
+
+    fn last_move(&mut self, object: ObjectId) -> Result<Option<Hlc>> {
+        let mut own = self.moves.keys().rev().filter(|(_, moved)| *moved == object);
+        Ok(own.next().map(|(stamp, _)| *stamp))
+    }
+
+    fn dispute(&mut self, kind: DisputeKind, object: ObjectId, lost: Hlc) -> Result<Option<Dispute>> {
+        Ok(self.disputes.get(&(kind, object, lost)).copied())
     }
 
     fn deletions(&mut self, objects: &[ObjectId]) -> Result<Vec<Deletion>> {
@@ -151,6 +175,8 @@ impl Tables for MemoryTables {
             Record::Attribute(row) => drop(self.attributes.insert((row.object, row.tag), row)),
             Record::Annotation(row) => drop(self.annotations.insert((row.object, row.tag), row)),
             Record::Site(row) => drop(self.sites.insert(row.site, row)),
+            Record::Grant(row) => drop(self.grants.insert((row.object, row.subject.clone()), row)),
+            Record::Dispute(row) => drop(self.disputes.insert((row.kind, row.object, row.lost.stamp), row)),
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
 //! Reading of rows: columns in their order, as typed values and records.
 
 use super::SqlValue;
+use crate::dispute::{Choice, Dispute, DisputeKind, Settlement, Write};
 use crate::error::{CatalogError, Result};
+use crate::grant::{Grant, Right};
 use crate::hlc::{Hlc, HlcTime};
 use crate::ids::{ContentHash, Nanos, ObjectId, OpId, SiteId, Tag};
 use crate::name::Name;
@@ -22,6 +24,9 @@ pub(crate) const REPLICA: &str = "object, site, vault, key, version_site, versio
 pub(crate) const ATTRIBUTE: &str =
     "object, name, site, seq, position, unit, key_text, key_integer, key_float, key_time, given";
 pub(crate) const ANNOTATION: &str = "object, site, seq, position, time, author, note";
+pub(crate) const DISPUTE: &str = "kind, object, lost_time, lost_site, lost_seq, won_time, won_site, won_seq, settled_time, \
+    settled_site, choice";
+pub(crate) const GRANT: &str = "object, subject, granted, set_time, set_site";
 pub(crate) const SITE: &str = "site, applied, seen";
 
 /// Reader of the columns of one row, from left to right.
@@ -206,6 +211,40 @@ impl RowReader {
         let (object, tag, time) = (self.object()?, self.tag()?, HlcTime(self.count()?));
         let stamp = Hlc { time, site: tag.op.site };
         Ok(Annotation { object, tag, stamp, author: self.text()?, text: self.text()? })
+    }
+
+    fn write(&mut self) -> Result<Write> {
+        Ok(Write { stamp: self.stamp()?, seq: self.count()? })
+    }
+
+    pub(crate) fn dispute(&mut self) -> Result<Dispute> {
+        let kind = match self.integer()? {
+            0 => DisputeKind::Name,
+            1 => DisputeKind::Contents,
+            _ => return damaged("kind of conflict"),
+        };
+        let (object, lost, won) = (self.object()?, self.write()?, self.write()?);
+        let settled = match (self.optional_integer()?, self.optional_integer()?, self.optional_integer()?) {
+            (Some(time), Some(site), Some(choice)) => {
+                let site = SiteId::new(site as u64).or_else(|_| damaged("site id"))?;
+                let choice = if choice == Choice::Keep as i64 { Choice::Keep } else { Choice::Flip };
+                Some(Settlement { set: Hlc { time: HlcTime(time as u64), site }, choice })
+            }
+            _ => None,
+        };
+        Ok(Dispute { kind, object, lost, won, settled })
+    }
+
+    pub(crate) fn grant(&mut self) -> Result<Grant> {
+        let (object, subject) = (self.object()?, self.text()?);
+        let right = match self.optional_integer()? {
+            None => None,
+            Some(0) => Some(Right::Read),
+            Some(1) => Some(Right::Write),
+            Some(2) => Some(Right::Own),
+            Some(_) => return damaged("right"),
+        };
+        Ok(Grant { object, subject, right, set: self.stamp()? })
     }
 
     pub(crate) fn progress(&mut self) -> Result<SiteProgress> {

@@ -1,14 +1,16 @@
 //! Scan of all records of a store, for digests and snapshots.
 
 use super::CatalogStore;
-use super::row::{ANNOTATION, ATTRIBUTE, DELETION, MOVE, NODE, REPLICA, RowReader, SITE, VERSION};
+use super::row::{
+    ANNOTATION, ATTRIBUTE, DELETION, DISPUTE, GRANT, MOVE, NODE, REPLICA, RowReader, SITE, VERSION,
+};
 use crate::error::Result;
 use crate::record::Record;
 
 type Read = fn(&mut RowReader) -> Result<Record>;
 
 /// Tables with their columns and readers.
-const TABLES: [(&str, &str, Read); 8] = [
+const TABLES: [(&str, &str, Read); 10] = [
     ("nodes n", NODE, |row| row.node().map(Record::Node)),
     ("moves", MOVE, |row| row.step().map(Record::Move)),
     ("deletions", DELETION, |row| row.deletion().map(Record::Deletion)),
@@ -16,6 +18,8 @@ const TABLES: [(&str, &str, Read); 8] = [
     ("replicas", REPLICA, |row| row.replica().map(Record::Replica)),
     ("attributes", ATTRIBUTE, |row| row.attribute().map(Record::Attribute)),
     ("annotations", ANNOTATION, |row| row.annotation().map(Record::Annotation)),
+    ("conflicts", DISPUTE, |row| row.dispute().map(Record::Dispute)),
+    ("grants", GRANT, |row| row.grant().map(Record::Grant)),
     ("sites", SITE, |row| row.progress().map(Record::Site)),
 ];
 

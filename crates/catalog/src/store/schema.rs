@@ -14,6 +14,9 @@
 //! | `replicas` | replica, or its tombstone |
 //! | `attributes` | attribute; exactly one `key_…` column is set |
 //! | `annotations` | annotation of an object or a collection |
+//! | `conflicts` | write that lost against a concurrent one; `noted_ms` is when this site learned of it |
+//! | `grants` | right of a subject on an entry, or its tombstone |
+//! | `quarantine` | operation whose stamp is too far ahead, the next one of its site |
 //!
 //! Stamps are two columns, time and site; tags are three: site, seq, position. No uniqueness beyond identities is
 //! enforced, as concurrent operations may give two entries one name. Texts are ordered by bytes.
@@ -24,7 +27,19 @@ use crate::error::{CatalogError, Result};
 use crate::hlc::Millis;
 
 /// Statements of each migration, the first being version 1.
-const MIGRATIONS: [&[&str]; 2] = [FIRST, &["CREATE INDEX replicas_key ON replicas (site, vault, key)"]];
+const MIGRATIONS: [&[&str]; 5] =
+    [FIRST, &["CREATE INDEX replicas_key ON replicas (site, vault, key)"], CONFLICTS, QUARANTINE, GRANTS];
+
+/// Conflicts of version 3: recorded ones, and indexes of those that other tables show.
+const CONFLICTS: &[&str] = &[
+    "CREATE TABLE conflicts (kind {int} NOT NULL, object {blob} NOT NULL, lost_time {int} NOT NULL,
+        lost_site {int} NOT NULL, lost_seq {int} NOT NULL, won_time {int} NOT NULL, won_site {int} NOT NULL,
+        won_seq {int} NOT NULL, settled_time {int}, settled_site {int}, choice {int}, noted_ms {int},
+        PRIMARY KEY (kind, object, lost_time, lost_site)){table}",
+    "CREATE INDEX conflicts_fresh ON conflicts (kind) WHERE noted_ms IS NULL",
+    "CREATE INDEX nodes_numbered ON nodes (id) WHERE trashed = 0 AND shown <> name",
+    "CREATE INDEX moves_refused ON moves (object, time, site) WHERE effective = 0",
+];
 
 /// Tables and indexes of version 1.
 const FIRST: &[&str] = &[
@@ -69,6 +84,16 @@ const FIRST: &[&str] = &[
         position {int} NOT NULL, time {int} NOT NULL, author {text} NOT NULL, note {text} NOT NULL,
         PRIMARY KEY (object, site, seq, position)){table}",
 ];
+
+/// Quarantine of version 4.
+const QUARANTINE: &[&str] =
+    &["CREATE TABLE quarantine (site {int} PRIMARY KEY, seq {int} NOT NULL, noted_ms {int} NOT NULL,
+        body {blob} NOT NULL){rows}"];
+
+/// Grants of version 5.
+const GRANTS: &[&str] =
+    &["CREATE TABLE grants (object {blob} NOT NULL, subject {text} NOT NULL, granted {int},
+        set_time {int} NOT NULL, set_site {int} NOT NULL, PRIMARY KEY (object, subject)){table}"];
 
 /// Table of applied migrations, made before the first.
 const LEDGER: &str =

@@ -1,10 +1,13 @@
 //! Tables of a database, as merging sees them.
 
-use super::row::{DELETION, MOVE, NODE, REPLICA, RowReader, SITE};
+use super::row::{DELETION, DISPUTE, GRANT, MOVE, NODE, REPLICA, RowReader, SITE};
 use super::write::{ATTRIBUTE_ROWS, put, put_attributes, remove};
 use super::{CatalogStore, SqlValue, collect, optional};
+use crate::dispute::{Dispute, DisputeKind};
 use crate::encoding::decode;
 use crate::error::Result;
+use crate::grant::Grant;
+use crate::hlc::Hlc;
 use crate::ids::{ObjectId, OpId, SiteId};
 use crate::merge::{MoveKey, Tables};
 use crate::operation::{Operation, ReplicaPlace};
@@ -65,6 +68,11 @@ impl<S: CatalogStore> Tables for SqlTables<'_, S> {
         optional(self.store, &sql, &values, RowReader::replica)
     }
 
+    fn grant(&mut self, object: ObjectId, subject: &str) -> Result<Option<Grant>> {
+        let sql = format!("SELECT {GRANT} FROM grants WHERE object = ?1 AND subject = ?2");
+        optional(self.store, &sql, &[object.into(), subject.into()], RowReader::grant)
+    }
+
     fn moves_after(&mut self, (stamp, object): MoveKey) -> Result<Vec<Move>> {
         let sql = format!(
             "SELECT {MOVE} FROM moves WHERE placement = 0 AND (time, site, object) > (?1, ?2, ?3)
@@ -82,6 +90,20 @@ impl<S: CatalogStore> Tables for SqlTables<'_, S> {
         );
         let values = [object.into(), stamp.time.0.into(), stamp.site.into()];
         optional(self.store, &sql, &values, RowReader::step)
+    }
+
+    fn last_move(&mut self, object: ObjectId) -> Result<Option<Hlc>> {
+        let sql = "SELECT time, site FROM moves WHERE object = ?1 ORDER BY time DESC, site DESC LIMIT 1";
+        optional(self.store, sql, &[object.into()], RowReader::stamp)
+    }
+
+    fn dispute(&mut self, kind: DisputeKind, object: ObjectId, lost: Hlc) -> Result<Option<Dispute>> {
+        let sql = format!(
+            "SELECT {DISPUTE} FROM conflicts
+                WHERE kind = ?1 AND object = ?2 AND lost_time = ?3 AND lost_site = ?4"
+        );
+        let values = [SqlValue::Integer(kind as i64), object.into(), lost.time.0.into(), lost.site.into()];
+        optional(self.store, &sql, &values, RowReader::dispute)
     }
 
     fn deletions(&mut self, objects: &[ObjectId]) -> Result<Vec<Deletion>> {

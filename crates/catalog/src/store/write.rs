@@ -33,6 +33,15 @@ const ANNOTATION: &str = "INSERT INTO annotations VALUES (?1, ?2, ?3, ?4, ?5, ?6
 const SITE: &str = "INSERT INTO sites VALUES (?1, ?2, ?3)
     ON CONFLICT (site) DO UPDATE SET applied = excluded.applied, seen = excluded.seen";
 
+const DISPUTE: &str = "INSERT INTO conflicts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULL)
+    ON CONFLICT (kind, object, lost_time, lost_site) DO UPDATE SET won_time = excluded.won_time,
+    won_site = excluded.won_site, won_seq = excluded.won_seq, settled_time = excluded.settled_time,
+    settled_site = excluded.settled_site, choice = excluded.choice";
+
+const GRANT: &str = "INSERT INTO grants VALUES (?1, ?2, ?3, ?4, ?5)
+    ON CONFLICT (object, subject) DO UPDATE SET granted = excluded.granted, set_time = excluded.set_time,
+    set_site = excluded.set_site";
+
 /// Encodes a part of a record that no statement looks into.
 fn encoded<V: Serialize>(value: &V) -> Result<SqlValue> {
     let bytes = postcard::to_allocvec(value).map_err(|error| CatalogError::Damaged(error.to_string()))?;
@@ -113,6 +122,27 @@ pub(super) fn put<S: CatalogStore>(store: &mut S, record: &Record) -> Result<()>
         Record::Site(row) => {
             values.extend([row.site.into(), row.applied.into(), encoded(&row.seen)?]);
             SITE
+        }
+        Record::Grant(row) => {
+            values.extend([row.object.into(), row.subject.as_str().into()]);
+            values.push(row.right.map_or(SqlValue::Null, |right| SqlValue::Integer(right as i64)));
+            stamp(&mut values, row.set);
+            GRANT
+        }
+        Record::Dispute(row) => {
+            values.extend([SqlValue::Integer(row.kind as i64), row.object.into()]);
+            for write in [row.lost, row.won] {
+                stamp(&mut values, write.stamp);
+                values.push(write.seq.into());
+            }
+            match row.settled {
+                Some(settled) => {
+                    stamp(&mut values, settled.set);
+                    values.push(SqlValue::Integer(settled.choice as i64));
+                }
+                None => values.extend([SqlValue::Null, SqlValue::Null, SqlValue::Null]),
+            }
+            DISPUTE
         }
     };
     store.execute(sql, &values)?;

@@ -1,8 +1,8 @@
 //! Byte form of operations: golden file, round trips, and damaged bytes.
 
 use holdfast_catalog::{
-    Attribute, Change, ContentHash, DecodeError, HlcTime, Name, Nanos, ObjectId, OpId, Operation,
-    ReplicaPlace, ReplicaState, SiteId, Tag, Value, VersionVector, decode, encode,
+    Attribute, Change, Choice, ContentHash, DecodeError, DisputeKind, HlcTime, Name, Nanos, ObjectId, OpId,
+    Operation, ReplicaPlace, ReplicaState, Right, SiteId, Tag, Value, VersionVector, decode, encode,
 };
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn object(number: u8) -> ObjectId {
     ObjectId::from_parts(1_800_000_000_000, &[number; 10])
 }
 
-/// Operation with every kind of change, but for deletions, which stand alone.
+/// Operation with the first kinds of changes, but for deletions, which stand alone.
 fn rich() -> Operation {
     let id = OpId { site: site(0x7fff_ffff_ffff_ffff), seq: 300 };
     let tag = Tag { op: id, index: 2 };
@@ -63,15 +63,29 @@ fn deletion() -> Operation {
     Operation { id, time, after: VersionVector::default(), under: vec![], changes }
 }
 
+/// Operation with the kinds of changes that were added later.
+fn marks() -> Operation {
+    let (id, time) = (OpId { site: site(2), seq: 6 }, HlcTime::new(2, 1));
+    let (object, lost) = (object(1), holdfast_catalog::Hlc { time: HlcTime::new(1, 2), site: site(3) });
+    let changes = vec![
+        Change::Settle { object, kind: DisputeKind::Name, lost, choice: Choice::Flip },
+        Change::Settle { object, kind: DisputeKind::Contents, lost, choice: Choice::Keep },
+        Change::SetGrant { object, subject: "ann".into(), right: Some(Right::Write) },
+        Change::SetGrant { object: ObjectId::ROOT, subject: "all".into(), right: None },
+    ];
+    Operation { id, time, after: VersionVector::default(), under: vec![], changes }
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 #[test]
 fn the_bytes_of_version_1_never_change() {
-    let written = format!("{}\n{}\n", hex(&encode(&rich()).unwrap()), hex(&encode(&deletion()).unwrap()));
+    let operations = [rich(), deletion(), marks()];
+    let written: String = operations.iter().map(|op| hex(&encode(op).unwrap()) + "\n").collect();
     assert_eq!(written, GOLDEN);
-    for (line, expected) in GOLDEN.lines().zip([rich(), deletion()]) {
+    for (line, expected) in GOLDEN.lines().zip(operations) {
         let bytes: Vec<u8> =
             (0..line.len()).step_by(2).map(|at| u8::from_str_radix(&line[at..at + 2], 16).unwrap()).collect();
         assert_eq!(decode(&bytes).unwrap(), expected);

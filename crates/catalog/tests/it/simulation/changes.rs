@@ -2,8 +2,8 @@
 
 use crate::random::Random;
 use holdfast_catalog::{
-    Attribute, CatalogState, Change, ContentHash, Kind, Name, Nanos, Node, ObjectId, ReplicaPlace,
-    ReplicaState, SiteId, Tag, Value,
+    Attribute, CatalogState, Change, ConflictId, ContentHash, Kind, Name, Nanos, Node, ObjectId,
+    ReplicaPlace, ReplicaState, Right, SiteId, Tag, Value,
 };
 
 /// Few names, so that equal ones meet; some look like numbered ones.
@@ -40,8 +40,10 @@ pub fn random_changes(
         64..68 => choice.current(),
         68..80 => choice.attribute(),
         80..85 => choice.replica(),
+        85..87 if choice.random.chance(40) => Some(choice.grant()),
         85..87 => choice.annotation(),
-        87..95 => choice.trash(),
+        87..94 => choice.trash(),
+        94..96 => choice.settle(),
         _ => choice.restore(),
     }
 }
@@ -159,6 +161,23 @@ impl Choice<'_> {
         let node = self.node()?;
         // The state is copied, as a deletion is made from a state that may change.
         Some((vec![self.state.clone().deletion(node.id).unwrap()], vec![]))
+    }
+
+    fn grant(&mut self) -> Changes {
+        let (object, subject) = (self.parent(), self.random.below(2).to_string());
+        let right = *self.random.pick(&[None, Some(Right::Read), Some(Right::Own)]).unwrap();
+        (vec![Change::SetGrant { object, subject, right }], vec![])
+    }
+
+    fn settle(&mut self) -> Option<Changes> {
+        let disputes: Vec<_> = self.state.disputes().map(holdfast_catalog::Dispute::id).collect();
+        let ConflictId { kind, object, lost } = *self.random.pick(&disputes)?;
+        let choice = if self.random.chance(50) {
+            holdfast_catalog::Choice::Keep
+        } else {
+            holdfast_catalog::Choice::Flip
+        };
+        Some((vec![Change::Settle { object, kind, lost, choice }], vec![]))
     }
 
     fn restore(&mut self) -> Option<Changes> {

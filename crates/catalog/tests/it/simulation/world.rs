@@ -8,6 +8,9 @@ use holdfast_catalog::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Skew of a broken clock, in milliseconds.
+const BROKEN_MS: u64 = 600_000;
+
 /// Steps of one history before the network heals.
 const STEPS: usize = 160;
 
@@ -32,8 +35,8 @@ pub struct World {
     conflicts: Conflicts,
 }
 
-/// Numbers of equal names, double renames, double versions, avoided cycles and rescues.
-pub type Conflicts = [usize; 5];
+/// Numbers of equal names, double renames, double versions, avoided cycles, rescues and quarantined operations.
+pub type Conflicts = [usize; 6];
 
 impl World {
     pub fn new(seed: u64) -> Self {
@@ -42,7 +45,9 @@ impl World {
         let site = |place: usize, random: &mut Random| {
             let id = SiteId::new(place as u64 + 1).unwrap();
             let state = CatalogState::new(id);
-            Site { id, durable: state.clone(), live: state, skew: random.next() % 120_000, part: 0 }
+            // Few clocks are so far ahead that their operations are not accepted at once.
+            let skew = if random.chance(8) { BROKEN_MS } else { random.next() % 120_000 };
+            Site { id, durable: state.clone(), live: state, skew, part: 0 }
         };
         let sites = (0..number).map(|place| site(place, &mut random)).collect();
         let (network, acknowledged, conflicts) = (Vec::new(), BTreeMap::new(), Conflicts::default());
@@ -140,6 +145,7 @@ impl World {
     fn receive(&mut self, to: usize, bytes: &[u8]) {
         let now = self.now(to);
         let received = self.sites[to].live.receive(decode(bytes).unwrap(), now).unwrap();
+        self.conflicts[5] += received.quarantined.len();
         for conflict in received.conflicts {
             self.conflicts[match conflict {
                 Conflict::SameName { .. } => 0,
@@ -169,6 +175,8 @@ impl World {
 
     /// Joins all parts, and exchanges operations until no site lacks any.
     fn heal(&mut self) {
+        // The time of all operations has come by then.
+        self.millis += BROKEN_MS;
         (0..self.sites.len()).for_each(|place| self.flush(place));
         for from in (0..self.sites.len()).chain(0..self.sites.len()) {
             for to in 0..self.sites.len() {

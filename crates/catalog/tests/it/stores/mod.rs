@@ -1,8 +1,10 @@
 //! One suite over both stores: each function runs with `SQLite` and with `PostgreSQL`.
 
 mod conditions;
+mod conflicts;
 mod crashes;
 mod databases;
+mod grants;
 mod limits;
 mod model;
 mod model_commands;
@@ -29,8 +31,12 @@ macro_rules! suite {
 suite! {
     conditions::searches_agree_with_evaluation,
     conditions::searches_respect_place_name_and_pages,
+    conflicts::a_name_is_flipped_within_its_time_and_then_final,
+    conflicts::the_home_site_accepts_one_of_two_contents,
+    conflicts::the_tree_shows_numbered_names_and_refused_moves,
     crashes::a_crash_at_any_statement_leaves_no_half_operation,
     crashes::writers_of_two_connections_leave_no_gap_in_the_log,
+    grants::rights_are_inherited_and_converge,
     limits::ten_thousand_entries_are_listed_in_pages,
     limits::a_thousand_levels_work,
     limits::odd_names_and_texts_are_kept_exactly,
@@ -44,6 +50,7 @@ suite! {
     objects::attributes_are_replaced_for_the_current_version_only,
     replication::catalogs_converge_with_the_reference,
     replication::a_change_rescues_a_collection_into_which_its_object_was_moved_unseen,
+    replication::operations_are_acknowledged_once_all_sites_know_them,
     replication::remote_operations_are_idempotent_and_causal,
     tree::moves_are_checked,
     tree::the_trash_keeps_everything,
