@@ -27,8 +27,8 @@ const FLOORS: [(&str, &[&str]); 29] = [
     ("vault", &["base", "ring", "reader", "query", "client", "dataset"]),
     ("catalog", &[]),
     // A server gets its vaults from the program, so that it needs no engine.
-    ("server", &["base", "catalog"]),
     ("remote", &["base"]),
+    ("server", &["base", "catalog", "remote"]),
     ("ship", &["base", "client", "dataset", "vault", "remote"]),
     // Processes of modules: they know nothing of rings.
     ("module-wire", &[]),
@@ -84,7 +84,21 @@ const FLOORS: [(&str, &[&str]); 29] = [
     // The emulated drive as a file: beside the product, which never knows it.
     ("emulate", &["base", "media"]),
     ("fuzz", &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader", "dataset"]),
-    ("bench", &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader"]),
+    (
+        "bench",
+        &[
+            "base",
+            "format",
+            "attributes",
+            "media",
+            "ring",
+            "ingest",
+            "protocol",
+            "reader",
+            "catalog",
+            "remote",
+        ],
+    ),
 ];
 
 /// Packages that would bring a runtime, a framework or a service into the recorder. A final `*` stands for any ending.

@@ -29,7 +29,7 @@ pub enum Choice {
 }
 
 /// Write of a register: its stamp, and its place in the log of its site.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Write {
     /// Stamp of the operation.
     pub stamp: Hlc,
@@ -50,7 +50,7 @@ impl Write {
 }
 
 /// Settlement of a conflict by an operation; the latest one counts.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Settlement {
     /// Stamp of the operation that settled the conflict.
     pub set: Hlc,
@@ -59,7 +59,7 @@ pub struct Settlement {
 }
 
 /// Conflict between a write and the earliest later one whose site had not seen it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Dispute {
     /// Register of the conflict.
     pub kind: DisputeKind,

@@ -6,6 +6,7 @@ use crate::hlc::ClockError;
 use crate::ids::{ObjectId, OpId, SiteId};
 use crate::name::{CatalogPath, NameError};
 use crate::operation::InvalidOperation;
+use crate::snapshot::SnapshotError;
 use crate::value::ValueError;
 
 /// Result of an operation of a catalog.
@@ -50,6 +51,16 @@ pub enum CatalogError {
         /// Advice to the reader.
         remedy: &'static str,
     },
+    /// New path that another entry has.
+    #[error("cannot {verb} `{path}`: it exists already; {remedy}")]
+    Exists {
+        /// Action that was asked for.
+        verb: &'static str,
+        /// Path that is taken.
+        path: CatalogPath,
+        /// Advice to the reader.
+        remedy: &'static str,
+    },
     /// Name or path that cannot be.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -76,6 +87,42 @@ pub enum CatalogError {
     /// Bytes of an operation that cannot be read, or an operation too long to write.
     #[error(transparent)]
     Decode(#[from] DecodeError),
+    /// Bytes of a snapshot that cannot be read, or a snapshot that does not fit the catalog.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// Operations that are no longer in the log.
+    #[error(
+        "cannot list the operations of site {site} after number {after}: the log begins after {removed}; \
+         import a snapshot instead"
+    )]
+    Compacted {
+        /// Site that made the operations.
+        site: SiteId,
+        /// Number after which they were asked for.
+        after: u64,
+        /// Number of the last one that is removed from the log.
+        removed: u64,
+    },
+    /// Operation whose site had not seen operations that are no longer in the log.
+    #[error(
+        "cannot apply operation {id}: its site had not seen changes that are no longer in the log; \
+         start site {} again from a snapshot", id.site
+    )]
+    Stale {
+        /// Operation that was refused.
+        id: OpId,
+    },
+    /// Entry of the trash whose deletion some sites may not know yet.
+    #[error(
+        "cannot purge {object}: its deletion is not acknowledged by {}; try again after these sites were in touch",
+        listed(sites)
+    )]
+    Unacknowledged {
+        /// Entry of the trash.
+        object: ObjectId,
+        /// Sites that have not acknowledged the deletion.
+        sites: Vec<SiteId>,
+    },
     /// Two different operations with one id: a site was restored from a backup and went on.
     #[error(
         "cannot apply operation {id}: the log holds another one with this id; give site {} a new id", id.site
@@ -112,6 +159,11 @@ pub enum CatalogError {
     Store(#[from] StoreError),
 }
 
+fn listed(sites: &[SiteId]) -> String {
+    let sites: Vec<String> = sites.iter().map(|site| format!("site {site}")).collect();
+    sites.join(", ")
+}
+
 impl CatalogError {
     /// Refusal of an action on a path.
     pub(crate) fn unsuitable(
@@ -121,6 +173,11 @@ impl CatalogError {
         remedy: &'static str,
     ) -> Self {
         Self::Unsuitable { verb, object: format!("`{object}`"), reason, remedy }
+    }
+
+    /// Refusal of a new path that another entry has.
+    pub(crate) fn exists(verb: &'static str, path: &CatalogPath, remedy: &'static str) -> Self {
+        Self::Exists { verb, path: path.clone(), remedy }
     }
 
     /// Refusal of an action on an id.

@@ -16,7 +16,7 @@ pub enum Right {
 }
 
 /// Register of the right of a subject on an entry. A revoked one stays as a tombstone.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Grant {
     /// Entry that the right is for, which may be the root; entries below inherit the right.
     pub object: ObjectId,

@@ -48,6 +48,12 @@ impl HlcTime {
     }
 }
 
+/// Time of the first stamp that is not older than `age`.
+pub(crate) fn oldest_within(age: std::time::Duration, now: Millis) -> HlcTime {
+    let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+    HlcTime::new(now.0.saturating_sub(age).min(MAX_MILLIS), 0)
+}
+
 /// Stamp of an operation. The order is total: time first, then site.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Hlc {

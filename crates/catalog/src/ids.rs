@@ -1,5 +1,6 @@
 //! Identifiers of sites, objects, operations and changes, each a type of its own.
 
+use crate::name::Name;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -60,7 +61,7 @@ impl fmt::Display for SiteId {
     }
 }
 
-/// Identifier of an object or a collection: a UUID of version 7.
+/// Identifier of an object or a collection: a UUID of version 7, or one of version 8 that tells parent and first name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectId(pub [u8; 16]);
 
@@ -71,6 +72,19 @@ impl ObjectId {
     /// Makes an id from milliseconds since 1970 and ten random bytes.
     pub fn from_parts(millis: u64, random: &[u8; 10]) -> Self {
         Self(uuid::Builder::from_unix_timestamp_millis(millis, random).into_uuid().into_bytes())
+    }
+
+    /// Id of a collection that is made under a name: the same at all sites, so that equal collections become one.
+    ///
+    /// It is a UUID of version 8: BLAKE3 of the parent's id and the name, cut to 16 bytes.
+    pub fn of_collection(parent: Self, name: &Name) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("holdfast catalog collection");
+        hasher.update(&parent.0).update(name.as_str().as_bytes());
+        let mut bytes = [0; 16];
+        hasher.finalize_xof().fill(&mut bytes);
+        bytes[6] = bytes[6] & 0x0f | 0x80;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        Self(bytes)
     }
 
     /// True for the root collection.

@@ -5,11 +5,12 @@
 use crate::delivery::{Readiness, advance, readiness, since_last};
 use crate::encoding::encode;
 use crate::error::{CatalogError, Result};
-use crate::hlc::{Clock, HlcTime, Millis};
+use crate::hlc::{Clock, Hlc, HlcTime, Millis};
 use crate::ids::{ObjectId, OpId, SiteId};
 use crate::merge::{Conflict, RecentOperations, Tables, apply, deletion};
 use crate::operation::{Change, Operation};
 use crate::record::Record;
+use crate::snapshot::{Head, SnapshotError};
 use crate::vector::VersionVector;
 
 /// Result of the delivery of one remote operation.
@@ -31,12 +32,14 @@ pub(crate) struct Ledger {
     site: SiteId,
     clock: Clock,
     applied: VersionVector,
+    /// Operations that entered the log through this ledger.
+    entered: u64,
 }
 
 impl Ledger {
     /// Ledger that continues after the greatest kept stamp and the applied operations.
     pub(crate) fn new(site: SiteId, last: HlcTime, applied: VersionVector) -> Self {
-        Self { site, clock: Clock::new(site, last), applied }
+        Self { site, clock: Clock::new(site, last), applied, entered: 0 }
     }
 
     /// Operations that are applied.
@@ -49,6 +52,11 @@ impl Ledger {
         self.clock.last()
     }
 
+    /// Number of operations that entered the log through this ledger.
+    pub(crate) fn entered(&self) -> u64 {
+        self.entered
+    }
+
     /// Id that the next local operation gets.
     pub(crate) fn next_op(&self) -> OpId {
         OpId { site: self.site, seq: self.applied.get(self.site) + 1 }
@@ -57,6 +65,45 @@ impl Ledger {
     /// Change that moves an entry to the trash, with everything that this site knows.
     pub(crate) fn deletion<T: Tables>(&self, tables: &mut T, object: ObjectId) -> Result<Change> {
         deletion(tables, self.site, &self.applied, object)
+    }
+
+    /// Continues from a snapshot, unless this site has operations which it lacks and cannot apply again.
+    pub(crate) fn import(&mut self, head: &Head, compacted: &VersionVector, now: Millis) -> Result<()> {
+        let site = head.site;
+        let refuse = |reason, remedy| Err(SnapshotError::Unsuitable { site, reason, remedy }.into());
+        if self.applied.get(self.site) > head.applied.get(self.site) {
+            return refuse(
+                "it lacks operations of this site",
+                "send these to that site first, and fetch a new snapshot",
+            );
+        }
+        if !head.applied.includes(compacted) {
+            return refuse("it is older than the log of this site", "fetch a new snapshot");
+        }
+        self.clock.witness(Hlc { time: head.clock, site }, now)?;
+        let (all, known) = [&head.applied, &self.applied]
+            .map(|vector| vector.iter().map(|(_, seq)| seq).sum::<u64>())
+            .into();
+        self.entered += all.saturating_sub(known);
+        self.applied = head.applied.clone();
+        Ok(())
+    }
+
+    /// True if operations of others that change something were applied since the last own operation.
+    ///
+    /// Bare acknowledgements do not count, or else idle sites would answer each other for ever.
+    pub(crate) fn owes_acknowledgement<T: Tables>(&self, tables: &mut T) -> Result<bool> {
+        let own = tables.progress(self.site)?;
+        for (site, last) in since_last(own.as_ref(), self.site, &self.applied).iter() {
+            let known = own.as_ref().map_or(0, |own| own.seen.get(site));
+            for seq in known + 1..=last {
+                let op = tables.logged(OpId { site, seq })?;
+                if op.is_none_or(|op| !op.is_acknowledgement()) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// Makes, applies and logs a local operation.
@@ -120,6 +167,7 @@ impl Ledger {
         tables.put(Record::Site(progress))?;
         self.applied.raise(op.id.site, op.id.seq);
         self.clock = clock;
+        self.entered += 1;
         Ok(conflicts)
     }
 }

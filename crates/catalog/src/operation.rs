@@ -3,6 +3,7 @@
 //! Rules of merging are not here (`merge`), nor is the byte layout (`encoding`).
 
 use crate::dispute::{Choice, DisputeKind};
+use crate::fact::{FactKind, MAX_FACT_BYTES, MAX_FACT_KEY_BYTES};
 use crate::grant::Right;
 use crate::hlc::{Hlc, HlcTime};
 use crate::ids::{ContentHash, Nanos, ObjectId, OpId, SiteId, Tag};
@@ -185,14 +186,42 @@ pub enum Change {
         /// Right from now on; nothing revokes it.
         right: Option<Right>,
     },
+    /// Sets or removes a fact.
+    SetFact {
+        /// Kind of the fact.
+        kind: FactKind,
+        /// Key among the facts of its kind.
+        key: String,
+        /// Text from now on; nothing removes the fact.
+        body: Option<String>,
+    },
+    /// Removes the contents of an entry of the trash for ever.
+    ///
+    /// No other change of an object has an effect beside it. Of a collection, all that the origin saw is removed.
+    Purge {
+        /// Object or collection that stays as a tombstone.
+        object: ObjectId,
+    },
+    /// Makes a link: a second name of an object.
+    MakeLink {
+        /// New id, made by the origin.
+        object: ObjectId,
+        /// Collection that holds the link.
+        parent: ObjectId,
+        /// First name of the link.
+        name: Name,
+        /// Object that the link stands for, for ever.
+        target: ObjectId,
+    },
 }
 
 impl Change {
-    /// Object or collection that the change is about.
+    /// Object or collection that the change is about; the root for a fact, which is about none.
     pub fn object(&self) -> ObjectId {
         match self {
             Self::MakeCollection { object, .. }
             | Self::MakeObject { object, .. }
+            | Self::MakeLink { object, .. }
             | Self::SetName { object, .. }
             | Self::AddVersion { object, .. }
             | Self::SetCurrent { object, .. }
@@ -204,22 +233,26 @@ impl Change {
             | Self::RemoveAnnotations { object, .. }
             | Self::Trash { object, .. }
             | Self::Restore { object }
+            | Self::Purge { object }
             | Self::Settle { object, .. }
             | Self::SetGrant { object, .. } => *object,
+            Self::SetFact { .. } => ObjectId::ROOT,
         }
     }
 
     /// True for changes that rescue their object from a concurrent deletion.
     ///
-    /// Records of replicas are kept by machines and rescue nothing. Settlements and grants leave the object as it is.
+    /// Records of replicas are kept by machines and rescue nothing. Settlements, grants and facts leave the object as it is.
     pub fn rescues(&self) -> bool {
         !matches!(
             self,
             Self::SetReplica { .. }
                 | Self::RemoveReplica { .. }
                 | Self::Trash { .. }
+                | Self::Purge { .. }
                 | Self::Settle { .. }
                 | Self::SetGrant { .. }
+                | Self::SetFact { .. }
         )
     }
 }
@@ -245,7 +278,7 @@ pub struct Operation {
     pub after: VersionVector,
     /// Collections above the changed objects at the origin; the operation rescues them too.
     pub under: Vec<ObjectId>,
-    /// Changes in the order in which they take effect.
+    /// Changes in the order in which they take effect; none in a bare acknowledgement.
     pub changes: Vec<Change>,
 }
 
@@ -253,6 +286,11 @@ impl Operation {
     /// Stamp of this operation.
     pub fn stamp(&self) -> Hlc {
         Hlc { time: self.time, site: self.id.site }
+    }
+
+    /// True for an operation without changes, which only tells what its site has applied.
+    pub fn is_acknowledgement(&self) -> bool {
+        self.changes.is_empty()
     }
 
     /// Tag of the change at a place.
@@ -275,8 +313,11 @@ impl Operation {
         if self.id.seq == 0 || i64::try_from(self.id.seq).is_err() || i64::try_from(self.time.0).is_err() {
             return invalid("its number or stamp is out of range".into());
         }
-        if self.changes.is_empty() || self.changes.len() > MAX_CHANGES {
-            return invalid(format!("it has {} changes, not 1 to {MAX_CHANGES}", self.changes.len()));
+        if self.changes.len() > MAX_CHANGES {
+            return invalid(format!("it has {} changes, more than {MAX_CHANGES}", self.changes.len()));
+        }
+        if self.is_acknowledgement() && (self.after.is_empty() || !self.under.is_empty()) {
+            return invalid("it has no changes and acknowledges nothing".into());
         }
         if self.under.len() > crate::name::MAX_DEPTH {
             return invalid(format!("it lists {} collections above its objects", self.under.len()));
@@ -284,25 +325,29 @@ impl Operation {
         if self.after.get(self.id.site) != 0 {
             return invalid("it names its own site as another one".into());
         }
-        let trashes = |change: &Change| matches!(change, Change::Trash { .. });
+        let trashes = |change: &Change| matches!(change, Change::Trash { .. } | Change::Purge { .. });
         let mixed = !self.changes.iter().all(trashes) || !self.under.is_empty();
         if self.changes.iter().any(trashes) && mixed {
             return invalid("it mixes a deletion with other changes".into());
         }
-        let is_grant = |change: &Change| matches!(change, Change::SetGrant { .. });
-        if self.changes.iter().any(|change| change.object().is_root() && !is_grant(change)) {
+        let fits_root = |change: &Change| matches!(change, Change::SetGrant { .. } | Change::SetFact { .. });
+        if self.changes.iter().any(|change| change.object().is_root() && !fits_root(change)) {
             return invalid("it changes the root collection".into());
         }
         let named = self.changes.iter().filter(|change| {
-            use Change::{MakeCollection, MakeObject, SetName};
-            matches!(change, MakeCollection { .. } | MakeObject { .. } | SetName { .. })
+            use Change::{MakeCollection, MakeLink, MakeObject, SetName};
+            trashes(change)
+                || matches!(
+                    change,
+                    MakeCollection { .. } | MakeObject { .. } | MakeLink { .. } | SetName { .. }
+                )
         });
         let mut named: Vec<ObjectId> = named.map(Change::object).collect();
         named.sort_unstable();
         let number = named.len();
         named.dedup();
         if named.len() < number {
-            return invalid("it names an object twice".into());
+            return invalid("it names or deletes an object twice".into());
         }
         let checked = self.changes.iter().try_for_each(check_change);
         checked.or_else(invalid)
@@ -319,6 +364,12 @@ fn check_change(change: &Change) -> Result<(), String> {
             return Err("it has a grant without a subject".into());
         }
         Change::SetGrant { subject, .. } => check_text("subject", subject, MAX_LABEL_BYTES),
+        Change::SetFact { key, .. } if key.is_empty() => return Err("it has a fact without a key".into()),
+        Change::SetFact { key, body, .. } => {
+            let body = body.as_deref().unwrap_or_default();
+            check_text("key", key, MAX_FACT_KEY_BYTES)
+                .and_then(|()| check_text("body of a fact", body, MAX_FACT_BYTES))
+        }
         Change::SetReplica { place, .. } | Change::RemoveReplica { place, .. } => {
             check_text("vault", &place.vault, MAX_LABEL_BYTES)
                 .and_then(|()| check_text("key", &place.key, MAX_KEY_BYTES))

@@ -3,6 +3,7 @@
 //! Equal sets of operations give equal sets of records at every site. A snapshot is a stream of records.
 
 use crate::dispute::Dispute;
+use crate::fact::Fact;
 use crate::grant::Grant;
 use crate::hlc::Hlc;
 use crate::ids::{ContentHash, Nanos, ObjectId, OpId, SiteId, Tag};
@@ -10,19 +11,21 @@ use crate::name::Name;
 use crate::operation::{ReplicaPlace, ReplicaState};
 use crate::value::Attribute;
 use crate::vector::VersionVector;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Kind of an entry of the name space.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Kind {
     /// Directory of the name space.
     Collection,
     /// File of the name space.
     Object,
+    /// Second name of an object.
+    Link,
 }
 
 /// Register of the current version of an object.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Current {
     /// Version that is current.
     pub version: Tag,
@@ -31,11 +34,11 @@ pub struct Current {
 }
 
 /// Object or collection with its registers.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Node {
     /// Id given by the origin.
     pub id: ObjectId,
-    /// Collection or object, fixed for ever.
+    /// Collection, object or link, fixed for ever.
     pub kind: Kind,
     /// Stamp of the operation that made it.
     pub made: Hlc,
@@ -51,10 +54,12 @@ pub struct Node {
     pub trashed: bool,
     /// Current version, once one is set.
     pub current: Option<Current>,
+    /// Object that a link stands for.
+    pub target: Option<ObjectId>,
 }
 
 /// Placement or move of a collection. All are kept, because a late move changes the fate of later ones.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Move {
     /// Stamp of the operation, by which moves are replayed.
     pub stamp: Hlc,
@@ -71,7 +76,7 @@ pub struct Move {
 }
 
 /// Deletion in force: no concurrent change has rescued the object.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Deletion {
     /// Object or collection in the trash.
     pub object: ObjectId,
@@ -83,10 +88,14 @@ pub struct Deletion {
     pub saw: VersionVector,
     /// Entries below the object whose changes rescue it too.
     pub moved: Vec<ObjectId>,
+    /// True for a purge, from which nothing rescues an object.
+    ///
+    /// A collection is rescued by what was moved into it or made in it unseen, and is visible again without the rest.
+    pub purge: bool,
 }
 
 /// Version of the contents of an object.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Version {
     /// Object that has the version.
     pub object: ObjectId,
@@ -103,7 +112,7 @@ pub struct Version {
 }
 
 /// Register of one replica. A removed one stays as a tombstone.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Replica {
     /// Object whose bytes these are.
     pub object: ObjectId,
@@ -116,7 +125,7 @@ pub struct Replica {
 }
 
 /// Attribute with the tag that identifies it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct TaggedAttribute {
     /// Object or collection that has the attribute.
     pub object: ObjectId,
@@ -127,7 +136,7 @@ pub struct TaggedAttribute {
 }
 
 /// Annotation with the tag that identifies it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Annotation {
     /// Object or collection that is annotated.
     pub object: ObjectId,
@@ -142,7 +151,7 @@ pub struct Annotation {
 }
 
 /// Progress of a site, as this catalog knows it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct SiteProgress {
     /// Site that made the operations.
     pub site: SiteId,
@@ -153,7 +162,7 @@ pub struct SiteProgress {
 }
 
 /// Row of the state of a catalog.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Record {
     /// Object or collection of the tree.
     Node(Node),
@@ -175,6 +184,19 @@ pub enum Record {
     Dispute(Dispute),
     /// Right of a subject on an entry, or its tombstone.
     Grant(Grant),
+    /// Text by kind and key, or its tombstone.
+    Fact(Fact),
+}
+
+impl RecordKey {
+    /// Operation that made the record, if its identity tells it.
+    pub(crate) fn op(self) -> Option<OpId> {
+        match self {
+            Self::Deletion(_, op) => Some(op),
+            Self::Attribute(_, tag) | Self::Annotation(_, tag) => Some(tag.op),
+            Self::Placement(..) => None,
+        }
+    }
 }
 
 /// Identity of a record that merging can remove.
@@ -186,4 +208,6 @@ pub(crate) enum RecordKey {
     Attribute(ObjectId, Tag),
     /// Annotation of an object with a tag.
     Annotation(ObjectId, Tag),
+    /// Placement of a collection with a stamp.
+    Placement(ObjectId, Hlc),
 }

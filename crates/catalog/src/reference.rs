@@ -4,6 +4,7 @@
 //! the state machine and the stores with it.
 
 use crate::dispute::{ConflictId, Dispute, DisputeKind, Settlement, Write};
+use crate::fact::Fact;
 use crate::grant::Grant;
 use crate::hlc::Hlc;
 use crate::ids::{ObjectId, OpId, Tag};
@@ -36,6 +37,10 @@ impl Reference {
         let (mut nodes, moves) = self.nodes();
         for node in nodes.values_mut() {
             node.trashed = deletions.iter().any(|deletion| deletion.object == node.id);
+            if node.kind != Kind::Collection && deletions.iter().any(|all| all.purge && all.object == node.id)
+            {
+                node.current = None;
+            }
         }
         show_names(&mut nodes);
         let collections = moves.into_iter().filter(|step| nodes[&step.object].kind == Kind::Collection);
@@ -47,6 +52,7 @@ impl Reference {
         records.extend(self.sites());
         records.extend(self.disputes());
         records.extend(self.grants());
+        records.extend(self.facts());
         records.sort();
         records
     }
@@ -68,15 +74,22 @@ impl Reference {
             let stamp = op.stamp();
             match change {
                 Change::MakeCollection { object, parent, name }
-                | Change::MakeObject { object, parent, name } => {
-                    let kind = match change {
-                        Change::MakeCollection { .. } => Kind::Collection,
-                        _ => Kind::Object,
+                | Change::MakeObject { object, parent, name }
+                | Change::MakeLink { object, parent, name, .. } => {
+                    // Of two sites that made one collection, the earlier one counts.
+                    if nodes.contains_key(object) {
+                        continue;
+                    }
+                    let (kind, target) = match change {
+                        Change::MakeCollection { .. } => (Kind::Collection, None),
+                        Change::MakeLink { target, .. } => (Kind::Link, Some(*target)),
+                        _ => (Kind::Object, None),
                     };
                     let (id, parent, shown) = (*object, *parent, name.to_string());
                     let (made, named, trashed, current) = (stamp, stamp, false, None);
                     let name = name.clone();
-                    nodes.insert(id, Node { id, kind, made, parent, name, named, shown, trashed, current });
+                    let node = Node { id, kind, made, parent, name, named, shown, trashed, current, target };
+                    nodes.insert(id, node);
                     placements.push((stamp, id, parent, nodes[&id].name.clone(), true));
                 }
                 Change::SetName { object, parent, name, .. } => {
@@ -107,6 +120,25 @@ impl Reference {
         (nodes, moves)
     }
 
+    /// Purges of each kind of entry, each with the operations that its site had applied.
+    fn purges(&self, is_collection: bool) -> Vec<(ObjectId, &Operation, VersionVector)> {
+        let (mut all, mut seen) = (Vec::new(), self.seen());
+        let collections: BTreeSet<ObjectId> = self
+            .changes()
+            .into_iter()
+            .filter(|(_, _, change)| matches!(change, Change::MakeCollection { .. }))
+            .map(|(_, _, change)| change.object())
+            .collect();
+        for (op, _, change) in self.changes() {
+            if let Change::Purge { object } = change
+                && collections.contains(object) == is_collection
+            {
+                all.push((*object, op, seen.entry(op.id).or_default().clone()));
+            }
+        }
+        all
+    }
+
     /// Deletions for which no rescuing operation exists that their site had not seen.
     fn deletions(&self) -> Vec<Deletion> {
         let mut all = Vec::new();
@@ -116,9 +148,20 @@ impl Reference {
                 let mut unseen = self.ops.values().filter(|other| !saw.contains(other.id));
                 let concerns = |id: &ObjectId| *id == object || moved.contains(id);
                 if !unseen.any(|other| other.rescued().iter().any(concerns)) {
-                    all.push(Deletion { object, op: op.id, stamp: op.stamp(), saw, moved });
+                    all.push(Deletion { object, op: op.id, stamp: op.stamp(), saw, moved, purge: false });
                 }
             }
+        }
+        let (moved, purge) = (Vec::new(), true);
+        for (object, op, saw) in self.purges(true) {
+            let mut unseen = self.ops.values().filter(|other| !saw.contains(other.id));
+            if !unseen.any(|other| other.rescued().contains(&object)) {
+                all.push(Deletion { object, op: op.id, stamp: op.stamp(), saw, moved: moved.clone(), purge });
+            }
+        }
+        for (object, op, _) in self.purges(false) {
+            let (saw, moved) = (VersionVector::default(), moved.clone());
+            all.push(Deletion { object, op: op.id, stamp: op.stamp(), saw, moved, purge });
         }
         all
     }
@@ -131,8 +174,13 @@ impl Reference {
                 removed.extend(tags);
             }
         }
+        let (purged, emptied) = (self.purges(false), self.purges(true));
+        let is_purged = |tag: &Tag, change: &Change| {
+            purged.iter().any(|(object, ..)| *object == change.object())
+                || emptied.iter().any(|(object, _, saw)| *object == change.object() && saw.contains(tag.op))
+        };
         let changes = self.changes().into_iter();
-        let kept = changes.filter(|(_, tag, _)| !removed.contains(tag));
+        let kept = changes.filter(|(_, tag, change)| !removed.contains(tag) && !is_purged(tag, change));
         kept.filter_map(|(op, tag, change)| match change.clone() {
             Change::AddVersion { object, size, hash, time, home } => {
                 Some(Record::Version(Version { object, tag, size, hash, time, home }))
@@ -165,6 +213,8 @@ impl Reference {
                 *held = replica;
             }
         }
+        let purged = self.purges(false);
+        replicas.retain(|(id, _), _| purged.iter().all(|(object, ..)| object != id));
         replicas.into_values().map(Record::Replica).collect()
     }
 
@@ -223,6 +273,17 @@ impl Reference {
             }
         }
         grants.into_values().map(Record::Grant).collect()
+    }
+
+    /// Registers of facts: the last writer wins.
+    fn facts(&self) -> Vec<Record> {
+        let mut facts = BTreeMap::new();
+        for (op, _, change) in self.changes() {
+            if let Change::SetFact { kind, key, body } = change.clone() {
+                facts.insert((kind, key.clone()), Fact { kind, key, body, set: op.stamp() });
+            }
+        }
+        facts.into_values().map(Record::Fact).collect()
     }
 
     fn sites(&self) -> Vec<Record> {

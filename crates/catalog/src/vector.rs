@@ -4,6 +4,7 @@ use crate::ids::{OpId, SiteId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 /// Number of leading operations of each site. A site without an entry has none.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash, Serialize, Deserialize)]
@@ -82,6 +83,29 @@ impl fmt::Display for VersionVector {
     }
 }
 
+/// Text that is not a version vector.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "cannot read `{text}` as a version vector: it is not SITE:NUMBER with spaces between; ask the site again"
+)]
+pub struct VersionVectorError {
+    text: String,
+}
+
+impl FromStr for VersionVector {
+    type Err = VersionVectorError;
+
+    fn from_str(text: &str) -> Result<Self, VersionVectorError> {
+        let entry = |entry: &str| {
+            let (site, seq) = entry.split_once(':')?;
+            let site = SiteId::new(u64::from_str_radix(site, 16).ok()?).ok()?;
+            Some((site, seq.parse().ok()?))
+        };
+        let entries: Option<Self> = text.split_whitespace().map(entry).collect();
+        entries.ok_or_else(|| VersionVectorError { text: text.chars().take(80).collect() })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,5 +125,7 @@ mod tests {
         assert!(up.includes(&other) && other.includes(&down) && !other.includes(&up));
         assert_eq!(up.beyond(&other), vector(&[(1, 5), (2, 1)]));
         assert_eq!(up.to_string(), "1:5 2:1 3:4");
+        assert_eq!(up.to_string().parse(), Ok(up));
+        assert!("1:5 2".parse::<VersionVector>().is_err() && "0:1".parse::<VersionVector>().is_err());
     }
 }

@@ -158,13 +158,24 @@ fn files(var: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     if let Some(file) = var("HOLDFAST_CONFIG").filter(|file| !file.is_empty()) {
         return vec![file.into()];
     }
+    let own = user_folder(var).map(|folder| folder.join("config.toml"));
+    let mut files: Vec<PathBuf> = own.into_iter().collect();
+    files.push("/etc/holdfast/config.toml".into());
+    files
+}
+
+/// Folder of the tokens that log-ins keep: `~/.config/holdfast/tokens`. Nothing without a home.
+pub fn token_folder() -> Option<PathBuf> {
+    Some(user_folder(|name| std::env::var_os(name))?.join("tokens"))
+}
+
+/// Folder of a user's configuration of Holdfast.
+fn user_folder(var: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let home = var("XDG_CONFIG_HOME")
         .filter(|dir| !dir.is_empty())
         .map(PathBuf::from)
         .or_else(|| var("HOME").map(|home| Path::new(&home).join(".config")));
-    let mut files: Vec<PathBuf> = home.map(|dir| dir.join("holdfast/config.toml")).into_iter().collect();
-    files.push("/etc/holdfast/config.toml".into());
-    files
+    home.map(|dir| dir.join("holdfast"))
 }
 
 /// Finds the ring that was named: what has a slash in it is a path, the rest is looked up first.

@@ -18,6 +18,8 @@ pub enum CatalogKind {
     Object,
     /// Entry that contains other entries.
     Collection,
+    /// Second name of an object, whose versions it shows.
+    Link,
 }
 
 /// Version of an object.

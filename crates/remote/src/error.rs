@@ -67,6 +67,14 @@ impl RemoteError {
         Self::new(RemoteErrorKind::ServerFailed, message)
     }
 
+    /// Error of this machine while it took an answer.
+    pub(crate) fn local(action: &str, url: &Url, error: &io::Error) -> Self {
+        Self::new(
+            RemoteErrorKind::Refused,
+            format!("cannot {action} the answer of {url}: {error}; free some space"),
+        )
+    }
+
     /// Error of a feature that the server does not announce.
     pub(crate) fn unsupported(action: &str, url: &Url, feature: &str) -> Self {
         let message = format!("cannot {action} {url}: the server has no {feature}; use a server that has it");

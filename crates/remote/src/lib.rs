@@ -6,37 +6,54 @@
 #![forbid(unsafe_code)]
 
 mod abilities;
+mod accounts;
 mod append;
+mod audit;
 mod catalog;
 mod checksum;
 mod concatenation;
+mod conflicts;
+mod copies;
 mod create;
 mod endpoint;
 mod error;
 mod fingerprint;
+mod holds;
 mod objects;
 mod problem;
 mod progress;
 mod read;
+mod replication;
 mod send;
 mod site;
+mod sites;
 mod timings;
 mod tls;
+mod tree;
 mod upload_address;
 
 pub use abilities::{Abilities, Extension, SiteExtension};
+pub use accounts::{LoggedIn, Membership, SiteAccount, SiteGrant};
 pub use append::{Appended, MOST_AHEAD_BYTES, MOST_COMPRESSED_BYTES, Segment};
+pub use audit::{AuditPage, AuditRecord};
 pub use catalog::{
     AttributeChange, AttributeValue, CatalogAttribute, CatalogEntry, CatalogKind, CatalogPage,
     CatalogReplica, CatalogStat, CatalogVersion, FindRequest, FoundEntry, NewAttribute,
 };
+pub use conflicts::{ConflictWrite, SiteConflict};
+pub use copies::{NewPolicy, SiteJob, SitePolicy};
 pub use create::{Created, NewUpload};
 pub use endpoint::{DEFAULT_IDLE, Endpoint};
 pub use error::{RemoteError, RemoteErrorKind};
 pub use fingerprint::{Fingerprint, FingerprintError};
+pub use holds::{NewHoldOrder, SiteHoldOrder};
 pub use objects::{GrowingObject, ObjectVersion, ObjectsPage};
 pub use progress::{BlockPage, Progress, UploadState};
 pub use read::{ByteRange, ObjectReader, ReadRequest};
+pub use replication::{CatalogDigest, PushAnswer, ReplicationState};
 pub use site::Site;
+pub use sites::{PeerChange, PeerState};
 pub use timings::Timings;
+pub use tls::pinned;
+pub use tree::{CopiedEntries, EntryId, PlacedReplica, TrashedEntry};
 pub use upload_address::UploadAddress;

@@ -62,6 +62,16 @@ impl Site {
 
     /// Sends a request whose answer is a JSON value.
     pub(crate) async fn send_json<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, RemoteError> {
+        let (action, url) = (call.action, call.url);
+        let body = self.send_bytes(call, MOST_JSON).await?;
+        let value = serde_json::from_slice(&body);
+        value.map_err(|error| {
+            RemoteError::nonsense(action, url, format!("the answer is unreadable ({error})"))
+        })
+    }
+
+    /// Sends a request whose answer has at most `most` bytes.
+    pub(crate) async fn send_bytes(&self, call: Call<'_>, most: usize) -> Result<Bytes, RemoteError> {
         let (action, url, idle) = (call.action, call.url, self.idle());
         let mut response = self.send(call).await?;
         let mut body = Vec::new();
@@ -69,18 +79,14 @@ impl Site {
             let piece = timeout(idle, response.chunk()).await;
             let piece = piece.map_err(|_| RemoteError::timed_out(action, url, idle))?;
             match piece.map_err(|error| RemoteError::transport(action, url, &error))? {
-                Some(piece) if body.len() + piece.len() > MOST_JSON => {
-                    let reason = format!("the answer has more than {MOST_JSON} bytes");
+                Some(piece) if body.len() + piece.len() > most => {
+                    let reason = format!("the answer has more than {most} bytes");
                     return Err(RemoteError::nonsense(action, url, reason));
                 }
                 Some(piece) => body.extend_from_slice(&piece),
-                None => break,
+                None => return Ok(body.into()),
             }
         }
-        let value = serde_json::from_slice(&body);
-        value.map_err(|error| {
-            RemoteError::nonsense(action, url, format!("the answer is unreadable ({error})"))
-        })
     }
 }
 

@@ -56,7 +56,7 @@ impl ServerCertVerifier for PinnedVerifier {
 }
 
 /// Configuration of a TLS client that trusts only the certificate with this fingerprint.
-pub(crate) fn pinned(fingerprint: Fingerprint) -> Result<ClientConfig, Error> {
+pub fn pinned(fingerprint: Fingerprint) -> Result<ClientConfig, Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = PinnedVerifier { fingerprint, provider: Arc::clone(&provider) };
     Ok(ClientConfig::builder_with_provider(provider)

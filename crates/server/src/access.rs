@@ -3,7 +3,9 @@
 //! Access is open while no token was ever created and the server listens on a loopback address only.
 
 use crate::app::App;
+use crate::authorization::{Verb, decide, decide_right};
 use crate::object_path::ProjectName;
+use crate::principal::Principal;
 use crate::problem::{Problem, ProblemKind};
 use crate::rate_limiter::Client;
 use crate::receiver::drain;
@@ -12,10 +14,18 @@ use crate::token_store::TokenRefusal;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use holdfast_catalog::{Catalog, CatalogPath};
 use http::header::{AUTHORIZATION, HOST, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+/// Address of logging in, the only one with `POST` that needs no token.
+const LOG_IN: &str = "/login";
+
+/// Challenge of the answer to a token that is not accepted.
+const INVALID_TOKEN: &str = "Bearer realm=\"holdfast\", error=\"invalid_token\"";
 
 /// Address of the client of a request.
 #[derive(Clone, Copy, Debug)]
@@ -26,12 +36,60 @@ pub(crate) struct Peer(pub(crate) SocketAddr);
 pub(crate) struct Access {
     /// Token of the request; `None` while access is open.
     pub(crate) token: Option<Arc<TokenInfo>>,
+    /// Account of the token with its rights.
+    pub(crate) principal: Option<Arc<Principal>>,
+    /// Address of the client.
+    pub(crate) peer: Option<Peer>,
 }
 
 impl Access {
     /// Project that the token is bound to.
     pub(crate) fn own_project(&self) -> Option<&ProjectName> {
         self.token.as_ref()?.project.as_ref()
+    }
+
+    /// Account whose rights limit the request: none for the scope `admin`, which stands for all rights.
+    pub(crate) fn limits(&self) -> Option<&Arc<Principal>> {
+        let is_admin = self.token.as_ref().is_some_and(|token| token.scopes.grants(Scope::Admin));
+        self.principal.as_ref().filter(|_| !is_admin)
+    }
+
+    /// True if the request may read the entry at a path.
+    pub(crate) fn can_read(&self, path: &CatalogPath) -> bool {
+        self.limits().is_none_or(|principal| principal.right_on(path).is_some())
+    }
+
+    /// Requires scope and rights for a verb on a path; a link has a target.
+    pub(crate) fn require_on(
+        &self,
+        verb: Verb,
+        path: &CatalogPath,
+        link_target: Option<&CatalogPath>,
+    ) -> Result<(), Problem> {
+        let Some(token) = &self.token else { return Ok(()) };
+        let decision = decide(token, self.principal.as_deref(), verb, path, link_target);
+        decision.map_err(|denial| forbidden(format_args!("{denial}")))
+    }
+
+    /// Requires the right of the account for a verb on a path, without the scope.
+    pub(crate) fn require_rights(
+        &self,
+        verb: Verb,
+        path: &CatalogPath,
+        link_target: Option<&CatalogPath>,
+    ) -> Result<(), Problem> {
+        let Some(principal) = self.limits() else { return Ok(()) };
+        let decision = decide_right(principal, verb, path, link_target);
+        decision.map_err(|denial| forbidden(format_args!("{denial}")))
+    }
+
+    /// Requires a scope for the whole site, and for an account the right to read all of it.
+    pub(crate) fn require_site(&self, scope: Scope) -> Result<(), Problem> {
+        self.require(&[scope], None)?;
+        if self.can_read(&CatalogPath::root()) {
+            return Ok(());
+        }
+        Err(forbidden(format_args!("the account needs the right read on `/`")))
     }
 
     /// Requires one of the scopes for a project; `None` stands for all projects.
@@ -53,20 +111,27 @@ impl Access {
 fn forbidden(reason: std::fmt::Arguments<'_>) -> Problem {
     Problem::new(
         ProblemKind::Forbidden,
-        format_args!("cannot do the request: {reason}; ask the server's administrator for another token"),
+        format_args!("cannot do the request: {reason}; ask the server's administrator for it"),
     )
 }
 
 /// Layer that finds the access of a request, limits its rate, and refuses requests without access.
 pub(crate) async fn check_access(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
-    // Clients ask for the server's abilities before they have a token.
-    let is_public = request.method() == Method::OPTIONS;
-    let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
+    // Clients ask for the server's abilities, and log in, before they have a token.
+    let is_log_in = request.method() == Method::POST && request.uri().path() == LOG_IN;
+    let is_public = request.method() == Method::OPTIONS || is_log_in;
+    let peer = request.extensions().get::<Peer>().copied();
+    let (method, address) = (request.method().clone(), request.uri().to_string());
     match find_access(&app, request.headers(), peer).await {
         Ok(access) => {
+            let known = access.clone();
             let id = access.token.as_ref().map(|token| token.id);
             request.extensions_mut().insert(access);
             let mut response = next.run(request).await;
+            // Refused log-ins are recorded with their accounts.
+            if !is_log_in && matches!(response.status().as_u16(), 401 | 403) {
+                app.audit_denied(Some(&known), peer, method.as_str(), address);
+            }
             if let Some(id) = id {
                 response.extensions_mut().insert(id);
             }
@@ -74,6 +139,9 @@ pub(crate) async fn check_access(State(app): State<Arc<App>>, mut request: Reque
         }
         Err(problem) if is_public && problem.kind() == ProblemKind::Unauthorized => next.run(request).await,
         Err(problem) => {
+            if problem.kind() == ProblemKind::Unauthorized {
+                app.audit_denied(None, peer, method.as_str(), address);
+            }
             // A client that still sends its body would see a broken connection instead of the answer.
             drain(&app.uploads, request.into_body()).await;
             problem.into_response()
@@ -81,42 +149,55 @@ pub(crate) async fn check_access(State(app): State<Arc<App>>, mut request: Reque
     }
 }
 
-async fn find_access(app: &App, headers: &HeaderMap, peer: Option<IpAddr>) -> Result<Access, Problem> {
+async fn find_access(app: &App, headers: &HeaderMap, peer: Option<Peer>) -> Result<Access, Problem> {
     let found = match bearer(headers)? {
         Some(text) => app.tokens.check_async(text).await.map(Some),
         None => Ok(None),
     };
     let client = match (&found, peer) {
         (Ok(Some(token)), _) => Client::Token(token.id),
-        (_, Some(peer)) => Client::Peer(peer),
+        (_, Some(peer)) => Client::Peer(peer.0.ip()),
         (_, None) => Client::Others,
     };
     {
         let mut limiter = app.limiter.lock().unwrap_or_else(PoisonError::into_inner);
-        limiter.admit(client, app.clock.now()).map_err(|wait| {
-            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-            let detail =
-                format_args!("cannot do the request: too many came at once; try again in {seconds} s");
-            Problem::new(ProblemKind::TooManyRequests, detail).with(RETRY_AFTER, seconds)
-        })?;
+        limiter.admit(client, app.clock.now()).map_err(too_many)?;
     }
     match found {
-        Ok(Some(token)) => Ok(Access { token: Some(Arc::new(token)) }),
-        Ok(None) => open_access(app, headers).await,
-        Err(TokenRefusal::Unavailable(reason)) => Err(Problem::internal("check the token", reason)),
-        Err(refusal) => {
-            Err(unauthorized(&refusal.to_string(), "Bearer realm=\"holdfast\", error=\"invalid_token\""))
+        Ok(Some(token)) => {
+            let principal = principal(app, &token).await?;
+            Ok(Access { token: Some(Arc::new(token)), principal, peer })
         }
+        Ok(None) => open_access(app, headers, peer).await,
+        Err(TokenRefusal::Unavailable(reason)) => Err(Problem::internal("check the token", reason)),
+        Err(refusal) => Err(unauthorized(&refusal.to_string(), INVALID_TOKEN)),
     }
 }
 
+/// Account of a token with its rights; a token whose account is disabled or removed is refused.
+async fn principal(app: &App, token: &TokenInfo) -> Result<Option<Arc<Principal>>, Problem> {
+    let Some(account) = token.account.clone() else { return Ok(None) };
+    let load = move |catalog: &mut Catalog<_>| Principal::load(catalog, &account);
+    match crate::routes::with_catalog(app, "read the account", load).await? {
+        Some(principal) => Ok(Some(Arc::new(principal))),
+        None => Err(unauthorized("the account of the token is disabled or removed", INVALID_TOKEN)),
+    }
+}
+
+/// Problem of a client that must wait for its next request.
+pub(crate) fn too_many(wait: Duration) -> Problem {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    let detail = format_args!("cannot do the request: too many came at once; try again in {seconds} s");
+    Problem::new(ProblemKind::TooManyRequests, detail).with(RETRY_AFTER, seconds)
+}
+
 /// Access without a token: only while no token was ever created, on a loopback address, under a loopback name.
-async fn open_access(app: &App, headers: &HeaderMap) -> Result<Access, Problem> {
+async fn open_access(app: &App, headers: &HeaderMap, peer: Option<Peer>) -> Result<Access, Problem> {
     let is_empty = app.tokens.is_empty().await;
     let is_empty = is_empty.map_err(|error| Problem::internal("read the tokens", error))?;
     // The name is checked because a web page may make its own name point to the loopback address.
     if app.is_loopback && is_empty && has_loopback_host(headers) {
-        return Ok(Access { token: None });
+        return Ok(Access { token: None, principal: None, peer });
     }
     let reason = match (app.is_loopback, is_empty) {
         (false, true) => "no token exists yet, and the server is open to the network",
@@ -126,7 +207,7 @@ async fn open_access(app: &App, headers: &HeaderMap) -> Result<Access, Problem> 
     Err(unauthorized(reason, "Bearer realm=\"holdfast\""))
 }
 
-fn unauthorized(reason: &str, challenge: &str) -> Problem {
+pub(crate) fn unauthorized(reason: &str, challenge: &str) -> Problem {
     Problem::new(
         ProblemKind::Unauthorized,
         format_args!("cannot accept the request: {reason}; send the header 'Authorization: Bearer TOKEN'"),

@@ -2,10 +2,13 @@
 
 use crate::archive::Archive;
 use crate::clock::Clock;
+use crate::copies::Copier;
 use crate::log::Log;
+use crate::log_in::LogIns;
 use crate::metrics::Metrics;
 use crate::options::Limits;
 use crate::rate_limiter::RateLimiter;
+use crate::replication::Replication;
 use crate::site::SiteArchive;
 use crate::token_store::TokenStore;
 use crate::upload_store::UploadStore;
@@ -18,7 +21,12 @@ pub(crate) struct App {
     pub(crate) archive: Arc<dyn Archive>,
     /// Site behind the archive, for routes of the catalog and of drivers.
     pub(crate) site: Arc<SiteArchive>,
+    /// Name that this site gives itself.
+    pub(crate) name: String,
+    pub(crate) replication: Arc<Replication>,
+    pub(crate) copier: Arc<Copier>,
     pub(crate) limiter: Mutex<RateLimiter>,
+    pub(crate) log_ins: LogIns,
     pub(crate) limits: Limits,
     pub(crate) clock: Clock,
     pub(crate) log: Log,

@@ -101,6 +101,53 @@ pub enum Event {
         /// Pause before the next attempt, in milliseconds.
         retry_milliseconds: u64,
     },
+    /// The exchange with a peer works again.
+    PeerBack {
+        /// Name of the peer.
+        peer: String,
+    },
+    /// The exchange with a peer does not work any more; the server tries again.
+    PeerLost {
+        /// Name of the peer.
+        peer: String,
+        /// Reason of the first failure.
+        reason: String,
+    },
+    /// Two sites have changed the same entry; a rule has decided, and `holdfast conflicts` lists what can be settled.
+    Conflict {
+        /// Kind of the conflict: `same_name`, `renamed_twice`, `contents_twice`, `cycle_avoided` or `rescued`.
+        kind: &'static str,
+        /// Identity of the entry.
+        object: String,
+        /// Path of the entry now, null if it lies in the trash.
+        path: Option<String>,
+    },
+    /// The catalog was replaced by that of a peer, as this site was new or far behind.
+    SnapshotImported {
+        /// Name of the peer.
+        peer: String,
+    },
+    /// Operations that all sites have were removed from the log.
+    Compacted {
+        /// Number of removed operations.
+        operations: u64,
+    },
+    /// The state of an order to hold data of a ring of this site has changed.
+    HoldOrder {
+        /// UUID of the order.
+        order: String,
+        /// Name of the ring.
+        ring: String,
+        /// State: `applied`, `expired`, `refused` or `waiting`.
+        state: &'static str,
+    },
+    /// An operation waits in quarantine, as its stamp is too far ahead of this clock.
+    Quarantined {
+        /// Site that made the operation.
+        site: String,
+        /// Place of the operation in the site's log.
+        operation: u64,
+    },
     /// Abandoned uploads have expired.
     Expired {
         /// Number of removed uploads.

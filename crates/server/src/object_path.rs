@@ -17,7 +17,7 @@ const RESERVED: &str = ".holdfast";
 
 /// Reason why a text is neither a project's name nor a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NameError(String);
+pub struct NameError(pub(crate) String);
 
 impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -124,7 +124,7 @@ impl fmt::Display for ObjectPath {
 }
 
 /// Quoted text for an error, shortened and without control characters.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     let mut chars = text.chars();
     let start: String = chars.by_ref().take(80).flat_map(char::escape_debug).collect();
     let more = if chars.next().is_some() { "…" } else { "" };

@@ -3,11 +3,13 @@
 use crate::clock::Clock;
 use crate::drivers::DriverOptions;
 use crate::extract::Extractor;
+use crate::holds::HoldTaker;
 use crate::log::Log;
 use crate::site::{CatalogSource, NamedStore};
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Port of a server without configuration.
@@ -72,6 +74,10 @@ pub struct Limits {
     pub driver_jobs: usize,
     /// Longest pause after a failed run of a driver: a run may read the whole version.
     pub longest_driver_retry: Duration,
+    /// Pause between acknowledgements of the operations of other sites: each is an operation itself.
+    pub acknowledge_time: Duration,
+    /// Age from which operations that all sites have are removed from the log; younger ones let a new site join.
+    pub log_age: Duration,
 }
 
 impl Default for Limits {
@@ -95,6 +101,8 @@ impl Default for Limits {
             background_jobs: 2,
             driver_jobs: 2,
             longest_driver_retry: Duration::from_hours(1),
+            acknowledge_time: Duration::from_mins(1),
+            log_age: Duration::from_hours(7 * 24),
         }
     }
 }
@@ -104,6 +112,8 @@ impl Default for Limits {
 pub struct ServerOptions {
     /// Folder of all state.
     pub data: PathBuf,
+    /// Name that the site gives itself, shown at other sites.
+    pub name: String,
     /// Address to listen on; port 0 lets the operating system choose.
     pub listen: SocketAddr,
     /// Encryption of the server's connections.
@@ -118,6 +128,8 @@ pub struct ServerOptions {
     pub drivers: Vec<DriverOptions>,
     /// Extractors of attributes besides the built-in ones.
     pub extractors: Vec<Extractor>,
+    /// Giver of orders to the recorders of this site.
+    pub holds: Option<Arc<dyn HoldTaker>>,
     /// Source of the current time.
     pub clock: Clock,
     /// Receiver of log events.
@@ -129,6 +141,7 @@ impl ServerOptions {
     pub fn new(data: impl Into<PathBuf>) -> Self {
         Self {
             data: data.into(),
+            name: "site".to_owned(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)),
             transport: Transport::default(),
             limits: Limits::default(),
@@ -136,6 +149,7 @@ impl ServerOptions {
             catalog: None,
             drivers: Vec::new(),
             extractors: Vec::new(),
+            holds: None,
             clock: Clock::System,
             log: Log::silent(),
         }

@@ -48,8 +48,12 @@ problems! {
     OffsetMismatch = 409, "offset-mismatch", "The offset is not the upload's offset";
     PartUnfinished = 409, "part-unfinished", "A part of the concatenation is not complete";
     AlreadyComplete = 409, "already-complete", "The upload is complete and keeps its path";
+    AccountExists = 409, "account-exists", "Another account or group has the name";
+    NameTaken = 409, "name-taken", "Another entry has the new path";
     NotComplete = 409, "not-complete", "The upload has failed and cannot be read or continued";
+    Unacknowledged = 409, "unacknowledged", "Another site does not know of the deletion yet";
     Gone = 410, "gone", "The upload was terminated or has expired";
+    Compacted = 410, "compacted", "The log does not reach back so far";
     WrongVersion = 412, "wrong-version", "The tus version is missing or not supported";
     TooLarge = 413, "too-large", "The upload or the body is too large";
     WrongMediaType = 415, "wrong-media-type", "The content type or encoding is not supported";

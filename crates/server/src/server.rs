@@ -4,19 +4,23 @@ use crate::app::App;
 use crate::archive::Archive;
 use crate::background::{self, Background};
 use crate::connection::{Listener, serve};
+use crate::copies::Copier;
 use crate::drivers::{self, Runner, Scheduler};
 use crate::error::ServerError;
 use crate::extract::Extractors;
+use crate::holds::Keeper;
 use crate::log::{Event, Log};
+use crate::log_in::LogIns;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
-use crate::pinning::Fingerprint;
 use crate::rate_limiter::RateLimiter;
 use crate::recovery::{lock_data_folder, open_uploads};
+use crate::replication::{Replication, Surroundings};
 use crate::routes::router;
 use crate::site::SiteArchive;
 use crate::tls;
 use crate::token_store::TokenStore;
+use holdfast_remote::Fingerprint;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,7 +77,19 @@ impl Server {
     fn start_here(options: ServerOptions) -> Result<RunningServer, ServerError> {
         let lock = lock_data_folder(&options.data)?;
         let site = Arc::new(SiteArchive::open(&options)?);
-        let ServerOptions { data, listen, transport, limits, drivers, extractors, clock, log, .. } = options;
+        let ServerOptions {
+            data,
+            name,
+            listen,
+            transport,
+            limits,
+            drivers,
+            extractors,
+            holds,
+            clock,
+            log,
+            ..
+        } = options;
         let extractors = Arc::new(Extractors::default().with(extractors));
         let vaults: Vec<&str> = site.stores.iter().map(|store| store.name.as_str()).collect();
         drivers::check(&drivers, &vaults, &extractors)?;
@@ -93,7 +109,7 @@ impl Server {
         let uploads = Arc::new(uploads);
         let archive: Arc<dyn Archive> = Arc::clone(&site) as _;
         let scheduler = Arc::new(Scheduler {
-            runner: Runner { site: Arc::clone(&site), extractors, folder },
+            runner: Runner { site: Arc::clone(&site), extractors, folder: folder.clone() },
             drivers,
             limits: limits.clone(),
             clock: clock.clone(),
@@ -106,13 +122,33 @@ impl Server {
             log: log.clone(),
             jobs: Semaphore::new(limits.background_jobs.max(1)),
         });
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .thread_name("server")
+            .max_blocking_threads(limits.connections.saturating_add(MORE_THREADS))
+            .enable_all()
+            .build()
+            .map_err(|error| ServerError::failed("start the server's threads", error, "free some memory"))?;
+        let surroundings = Surroundings {
+            clock: clock.clone(),
+            folder: folder.clone(),
+            limits: limits.clone(),
+            name: name.clone(),
+        };
+        let replication =
+            Replication::start(Arc::clone(&site), surroundings, log.clone(), runtime.handle().clone())?;
+        let copier = Copier::new(Arc::clone(&site), clock.clone(), log.clone(), folder.clone());
+        let keeper = Keeper { site: Arc::clone(&site), log: log.clone(), taker: holds };
         let limiter = Mutex::new(RateLimiter::new(limits.requests_per_second, limits.request_burst));
         let app = Arc::new(App {
             uploads,
             tokens: Arc::clone(&tokens),
             archive,
             site: Arc::clone(&site),
+            name,
+            replication,
+            copier: Arc::clone(&copier),
             limiter,
+            log_ins: LogIns::new(),
             limits,
             clock,
             log: log.clone(),
@@ -120,12 +156,6 @@ impl Server {
             is_loopback: address.ip().is_loopback(),
         });
         let (stop, stopped) = watch::channel(false);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .thread_name("server")
-            .max_blocking_threads(app.limits.connections.saturating_add(MORE_THREADS))
-            .enable_all()
-            .build()
-            .map_err(|error| ServerError::failed("start the server's threads", error, "free some memory"))?;
         let socket = {
             let _inside = runtime.enter();
             TcpListener::from_std(socket).map_err(bind_failed)?
@@ -136,6 +166,8 @@ impl Server {
         runtime.spawn(background::run(Arc::clone(&background), incoming));
         runtime.spawn(background::sweep(background));
         runtime.spawn(scheduler.run());
+        runtime.spawn(copier.run());
+        runtime.spawn(keeper.run());
         let connections = Some(runtime.spawn(serve(listener, app, routes, stopped)));
         let (site, runtime) = (Some(site), Some(runtime));
         let server = RunningServer { address, fingerprint, tokens, log, stop, connections, site, runtime };

@@ -3,7 +3,7 @@
 use crate::durable::sync_parent;
 use crate::error::{ServerError, reason};
 use crate::options::Transport;
-use crate::pinning::Fingerprint;
+use holdfast_remote::Fingerprint;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

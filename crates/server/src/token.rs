@@ -1,5 +1,6 @@
 //! Tokens: identity, scopes and text form of bearer tokens. Their storage is in `token_store`.
 
+use crate::account::AccountName;
 use crate::clock::Timestamp;
 use crate::object_path::ProjectName;
 use crate::random::{NoRandomness, random};
@@ -21,11 +22,13 @@ pub enum Scope {
     Write,
     /// Managing tokens; includes the other scopes.
     Admin,
+    /// Exchanging operations of the catalog, as another site does.
+    Replicate,
 }
 
 impl Scope {
-    /// All scopes, from the least to the greatest.
-    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Admin];
+    /// All scopes in the order of their bits.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Admin, Self::Replicate];
 
     /// Name of the scope in lower case.
     pub fn name(self) -> &'static str {
@@ -33,6 +36,7 @@ impl Scope {
             Self::Read => "read",
             Self::Write => "write",
             Self::Admin => "admin",
+            Self::Replicate => "replicate",
         }
     }
 }
@@ -121,6 +125,8 @@ pub struct NewToken {
     pub scopes: Scopes,
     /// Project that the token is bound to; `None` for all projects.
     pub project: Option<ProjectName>,
+    /// Account whose rights limit the token; `None` for no limit.
+    pub account: Option<AccountName>,
     /// End of the token's validity; `None` for no end.
     pub expires: Option<Timestamp>,
 }
@@ -136,6 +142,8 @@ pub struct TokenInfo {
     pub scopes: Scopes,
     /// Project that the token is bound to; `None` for all projects.
     pub project: Option<ProjectName>,
+    /// Account whose rights limit the token; `None` for no limit.
+    pub account: Option<AccountName>,
     /// Time of the token's creation.
     pub created: Timestamp,
     /// End of the token's validity.

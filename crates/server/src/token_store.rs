@@ -1,10 +1,11 @@
 //! Store of tokens: the `SQLite` file `tokens.db`. Commands and a running server may use the file at the same time.
 
+use crate::account::AccountName;
 use crate::clock::{Clock, Timestamp};
 use crate::database::{Database, DatabaseError, Sharing};
 use crate::error::ServerError;
 use crate::object_path::ProjectName;
-use crate::token::{NewToken, Scopes, TokenId, TokenInfo, TokenText};
+use crate::token::{NewToken, Scope, Scopes, TokenId, TokenInfo, TokenText};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 use std::fmt;
 use std::path::Path;
@@ -20,9 +21,12 @@ const USE_RESOLUTION: Duration = Duration::from_mins(1);
 const MOST_NAME: usize = 200;
 
 /// Version of the table layout, in `user_version` of the file.
-const LAYOUT: i64 = 1;
+const LAYOUT: i64 = 2;
 
-const COLUMNS: &str = "id, hash, name, scopes, project, created, expires, revoked, last_use";
+/// Time for which an expired token of an account stays in the list. Every log-in makes one.
+const KEPT_EXPIRED: Duration = Duration::from_hours(7 * 24);
+
+const COLUMNS: &str = "id, hash, name, scopes, project, created, expires, revoked, last_use, account";
 
 /// Reason why a token is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +98,10 @@ impl TokenStore {
         if new.scopes.is_empty() {
             return Err(refuse("it has no scope", "give read, write or admin"));
         }
+        // Operations of another site have the rights of all accounts.
+        if new.account.is_some() && Vec::from(new.scopes).contains(&Scope::Replicate) {
+            return Err(refuse("the scope replicate belongs to no account", "leave one of both out"));
+        }
         let text = TokenText::random()
             .map_err(|_| refuse("the operating system supplies no random bytes", "try again"))?;
         let info = TokenInfo {
@@ -101,6 +109,7 @@ impl TokenStore {
             name: new.name,
             scopes: new.scopes,
             project: new.project,
+            account: new.account,
             created: self.clock.now(),
             expires: new.expires,
             revoked: None,
@@ -186,17 +195,32 @@ impl TokenStore {
 }
 
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    // A command and the server may open the file at the same time.
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let prepared = prepare_tables(connection);
+    connection.execute_batch(if prepared.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+    prepared
+}
+
+fn prepare_tables(connection: &Connection) -> rusqlite::Result<()> {
     crate::database::check_layout(connection, LAYOUT)?;
     connection.execute_batch(
         "CREATE TABLE IF NOT EXISTS tokens(
              id INTEGER PRIMARY KEY, hash BLOB NOT NULL, name TEXT NOT NULL, scopes TEXT NOT NULL,
-             project TEXT, created INTEGER NOT NULL, expires INTEGER, revoked INTEGER, last_use INTEGER
+             project TEXT, created INTEGER NOT NULL, expires INTEGER, revoked INTEGER, last_use INTEGER,
+             account TEXT
          ) STRICT;",
-    )
+    )?;
+    // Layout 1 has no accounts.
+    let sql = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('tokens') WHERE name = 'account')";
+    if connection.query_row(sql, [], |row| row.get(0))? {
+        return Ok(());
+    }
+    connection.execute_batch("ALTER TABLE tokens ADD COLUMN account TEXT")
 }
 
 fn insert(connection: &Connection, info: &TokenInfo, hash: blake3::Hash) -> rusqlite::Result<()> {
-    let sql = format!("INSERT INTO tokens({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL, NULL)");
+    let sql = format!("INSERT INTO tokens({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL, NULL, ?8)");
     let values = (
         info.id.bits() as i64,
         hash.as_bytes(),
@@ -205,8 +229,12 @@ fn insert(connection: &Connection, info: &TokenInfo, hash: blake3::Hash) -> rusq
         info.project.as_ref().map(ProjectName::as_str),
         info.created.milliseconds(),
         info.expires.map(Timestamp::milliseconds),
+        info.account.as_ref().map(AccountName::as_str),
     );
-    connection.execute(&sql, values).map(drop)
+    connection.execute(&sql, values)?;
+    let sql = "DELETE FROM tokens WHERE account IS NOT NULL AND expires < ?1";
+    let oldest = info.created.milliseconds().saturating_sub(KEPT_EXPIRED.as_millis() as i64);
+    connection.execute(sql, [oldest]).map(drop)
 }
 
 fn all(connection: &Connection) -> rusqlite::Result<Vec<TokenInfo>> {
@@ -230,12 +258,15 @@ fn token(row: &Row<'_>) -> rusqlite::Result<(TokenInfo, blake3::Hash)> {
     let time =
         |index| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(index)?.map(Timestamp::from_milliseconds));
     let project = row.get::<_, Option<String>>(4)?.map(|project| ProjectName::parse(&project)).transpose();
+    let account = row.get::<_, Option<String>>(9)?.map(|account| AccountName::parse(&account)).transpose();
     let info = TokenInfo {
         id: TokenId::from_bits(row.get::<_, i64>(0)? as u64),
         name: row.get(2)?,
         scopes: Scopes::from_names(&row.get::<_, String>(3)?),
         // A project that cannot be read must not turn into all projects.
         project: project.map_err(|error| crate::database::unreadable(4, error))?,
+        // Nor must an account that cannot be read turn into all rights.
+        account: account.map_err(|error| crate::database::unreadable(9, error))?,
         created: Timestamp::from_milliseconds(row.get(5)?),
         expires: time(6)?,
         revoked: time(7)?,

@@ -1,8 +1,8 @@
-//! Attributes and annotations of entries.
+//! Attributes and annotations of entries; those of a link are those of its target.
 
-use super::Catalog;
-use super::lookup::resolve;
+use super::links::resolve_object;
 use super::stat::attributes_of;
+use super::{Catalog, Writer};
 use crate::error::{CatalogError, Result};
 use crate::ids::Tag;
 use crate::name::CatalogPath;
@@ -10,6 +10,17 @@ use crate::operation::Change;
 use crate::record::TaggedAttribute;
 use crate::store::CatalogStore;
 use crate::value::{Attribute, Value};
+
+/// Change of the attributes of one entry.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AttributeChange {
+    /// Path of the entry.
+    pub path: CatalogPath,
+    /// Names whose attributes are removed.
+    pub replaced: Vec<String>,
+    /// Attributes that the entry gets.
+    pub attributes: Vec<Attribute>,
+}
 
 impl<S: CatalogStore> Catalog<S> {
     /// Adds attributes to an entry. A triple that is there already stays once.
@@ -27,28 +38,19 @@ impl<S: CatalogStore> Catalog<S> {
         is_replaced: &dyn Fn(&str) -> bool,
         attributes: &[Attribute],
     ) -> Result<bool> {
-        const VERB: &str = "set attributes of";
         attributes.iter().try_for_each(Attribute::check)?;
+        self.write(|writer| writer.set_attributes(path, version, is_replaced, attributes))
+    }
+
+    /// Makes several changes of attributes in one transaction, with an operation for each: all or none.
+    pub fn change_attributes_all(&mut self, changes: &[AttributeChange]) -> Result<()> {
+        changes.iter().flat_map(|change| &change.attributes).try_for_each(Attribute::check)?;
         self.write(|writer| {
-            let (node, above) = resolve(writer.store, VERB, path)?.not_root(VERB)?;
-            if version.is_some() && version != node.current.map(|current| current.version) {
-                return Ok(false);
+            for AttributeChange { path, replaced, attributes } in changes {
+                let is_replaced = |name: &str| replaced.iter().any(|replaced| replaced == name);
+                writer.set_attributes(path, None, &is_replaced, attributes)?;
             }
-            let held = attributes_of(writer.store, &node)?;
-            let replaced = held
-                .iter()
-                .filter(|row| is_replaced(&row.attribute.name) || attributes.contains(&row.attribute));
-            let (object, tags) = (node.id, replaced.map(|row| row.tag).collect::<Vec<Tag>>());
-            let mut changes = Vec::with_capacity(attributes.len() + 1);
-            if !tags.is_empty() {
-                changes.push(Change::RemoveAttributes { object, tags });
-            }
-            let added = attributes.iter().cloned();
-            changes.extend(added.map(|attribute| Change::AddAttribute { object, attribute }));
-            if !changes.is_empty() {
-                writer.submit(changes, above)?;
-            }
-            Ok(true)
+            Ok(())
         })
     }
 
@@ -56,7 +58,7 @@ impl<S: CatalogStore> Catalog<S> {
     pub fn attributes(&mut self, path: &CatalogPath) -> Result<Vec<Attribute>> {
         const VERB: &str = "list attributes of";
         self.read(|store| {
-            let (node, _) = resolve(store, VERB, path)?.not_root(VERB)?;
+            let (node, _) = resolve_object(store, VERB, path)?.not_root(VERB)?;
             let mut all: Vec<Attribute> =
                 attributes_of(store, &node)?.into_iter().map(|row| row.attribute).collect();
             all.sort();
@@ -74,7 +76,7 @@ impl<S: CatalogStore> Catalog<S> {
     ) -> Result<usize> {
         const VERB: &str = "remove attributes of";
         self.write(|writer| {
-            let (node, above) = resolve(writer.store, VERB, path)?.not_root(VERB)?;
+            let (node, above) = resolve_object(writer.store, VERB, path)?.not_root(VERB)?;
             let is_meant = |row: &&TaggedAttribute| {
                 row.attribute.name == name && value.is_none_or(|value| row.attribute.value == *value)
             };
@@ -92,7 +94,7 @@ impl<S: CatalogStore> Catalog<S> {
     pub fn annotate(&mut self, path: &CatalogPath, author: &str, text: &str) -> Result<Tag> {
         const VERB: &str = "annotate";
         self.write(|writer| {
-            let (node, above) = resolve(writer.store, VERB, path)?.not_root(VERB)?;
+            let (node, above) = resolve_object(writer.store, VERB, path)?.not_root(VERB)?;
             let (tag, author, text) = (writer.next_tag(0), author.to_owned(), text.to_owned());
             writer.submit(vec![Change::AddAnnotation { object: node.id, author, text }], above)?;
             Ok(tag)
@@ -108,9 +110,39 @@ impl<S: CatalogStore> Catalog<S> {
             return Err(CatalogError::unsuitable(VERB, path, "it has no such annotation", remedy));
         }
         self.write(|writer| {
-            let (node, above) = resolve(writer.store, VERB, path)?.not_root(VERB)?;
+            let (node, above) = resolve_object(writer.store, VERB, path)?.not_root(VERB)?;
             writer.submit(vec![Change::RemoveAnnotations { object: node.id, tags: vec![tag] }], above)?;
             Ok(())
         })
+    }
+}
+
+impl<S: CatalogStore> Writer<'_, S> {
+    fn set_attributes(
+        &mut self,
+        path: &CatalogPath,
+        version: Option<Tag>,
+        is_replaced: &dyn Fn(&str) -> bool,
+        attributes: &[Attribute],
+    ) -> Result<bool> {
+        const VERB: &str = "set attributes of";
+        let (node, above) = resolve_object(self.store, VERB, path)?.not_root(VERB)?;
+        if version.is_some() && version != node.current.map(|current| current.version) {
+            return Ok(false);
+        }
+        let held = attributes_of(self.store, &node)?;
+        let replaced =
+            held.iter().filter(|row| is_replaced(&row.attribute.name) || attributes.contains(&row.attribute));
+        let (object, tags) = (node.id, replaced.map(|row| row.tag).collect::<Vec<Tag>>());
+        let mut changes = Vec::with_capacity(attributes.len() + 1);
+        if !tags.is_empty() {
+            changes.push(Change::RemoveAttributes { object, tags });
+        }
+        let added = attributes.iter().cloned();
+        changes.extend(added.map(|attribute| Change::AddAttribute { object, attribute }));
+        if !changes.is_empty() {
+            self.submit(changes, above)?;
+        }
+        Ok(true)
     }
 }

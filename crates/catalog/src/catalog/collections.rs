@@ -1,6 +1,7 @@
 //! Collections: making them, and listing them page by page.
 
-use super::lookup::{resolve_collection, resolve_part};
+use super::links::follow_entry;
+use super::lookup::{WayFinder, node, resolve_collection, resolve_part};
 use super::{Catalog, MAX_PAGE, Writer};
 use crate::error::{CatalogError, Result};
 use crate::ids::{ContentHash, Nanos, ObjectId, Tag};
@@ -26,9 +27,9 @@ pub struct VersionInfo {
 /// Entry of a collection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Record of the object or collection; `shown` is its name in lists.
+    /// Record of the entry; `shown` is its name in lists. A link has the current version of its target.
     pub node: Node,
-    /// Current version of an object, once one is set.
+    /// Current version of an object, or of the target of a link unless that is in the trash.
     pub version: Option<VersionInfo>,
 }
 
@@ -64,29 +65,43 @@ pub(super) fn read_entry(row: &mut RowReader) -> Result<Entry> {
     Ok(Entry { node, version })
 }
 
+/// Visible entries of a collection after a shown name, at most `limit`.
+pub(super) fn children<S: CatalogStore>(
+    store: &mut S,
+    parent: ObjectId,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Listing> {
+    // No name is empty, so the empty text is before all.
+    let sql = format!(
+        "SELECT {NODE}, {ENTRY_COLUMNS} FROM nodes n {JOIN_CURRENT}
+            WHERE n.parent = ?1 AND n.trashed = 0 AND n.shown > ?2 ORDER BY n.shown LIMIT ?3"
+    );
+    let values = [parent.into(), after.unwrap_or_default().into(), SqlValue::from(limit as u64 + 1)];
+    let mut entries = collect(store, &sql, &values, read_entry)?;
+    let has_more = entries.len() > limit;
+    entries.truncate(limit);
+    let mut finder = WayFinder::default();
+    for entry in &mut entries {
+        follow_entry(store, &mut finder, entry)?;
+    }
+    let last = entries.last().filter(|_| has_more);
+    let next = last.map(|entry| entry.node.shown.clone());
+    Ok(Listing { entries, next })
+}
+
 impl<S: CatalogStore> Catalog<S> {
     /// Makes a collection. With `parents` it makes missing collections above it too, and accepts an existing one.
     pub fn make_collection(&mut self, path: &CatalogPath, parents: bool) -> Result<ObjectId> {
         self.write(|writer| writer.make_collection(path, parents))
     }
 
-    /// Lists the visible entries of a collection after a shown name, at most `limit` and at most [`MAX_PAGE`].
+    /// Lists the visible entries of a collection in the order of shown names, after one of them, at most `limit` and at most [`MAX_PAGE`].
     pub fn list(&mut self, path: &CatalogPath, after: Option<&str>, limit: usize) -> Result<Listing> {
         let limit = limit.clamp(1, MAX_PAGE);
         self.read(|store| {
             let parent = resolve_collection(store, "list", path)?.id();
-            // No name is empty, so the empty text is before all.
-            let sql = format!(
-                "SELECT {NODE}, {ENTRY_COLUMNS} FROM nodes n {JOIN_CURRENT}
-                    WHERE n.parent = ?1 AND n.trashed = 0 AND n.shown > ?2 ORDER BY n.shown LIMIT ?3"
-            );
-            let values = [parent.into(), after.unwrap_or_default().into(), SqlValue::from(limit as u64 + 1)];
-            let mut entries = collect(store, &sql, &values, read_entry)?;
-            let has_more = entries.len() > limit;
-            entries.truncate(limit);
-            let last = entries.last().filter(|_| has_more);
-            let next = last.map(|entry| entry.node.shown.clone());
-            Ok(Listing { entries, next })
+            children(store, parent, after, limit)
         })
     }
 }
@@ -99,7 +114,7 @@ impl<S: CatalogStore> Writer<'_, S> {
         let refuse = |reason, remedy| Err(CatalogError::unsuitable(VERB, path, reason, remedy));
         match missing {
             0 if parents && found.is_collection() => return Ok(found.id()),
-            0 if !parents => return refuse("it exists already", "choose another name"),
+            0 if !parents => return Err(CatalogError::exists(VERB, path, "choose another name")),
             _ if !found.is_collection() => {
                 return refuse("an object is in its way", "choose another name for one of its parts");
             }
@@ -111,7 +126,10 @@ impl<S: CatalogStore> Writer<'_, S> {
         let (mut parent, mut changes) = (found.id(), Vec::with_capacity(missing));
         let names = &path.components()[path.components().len() - missing..];
         for name in names {
-            let (object, name) = (self.host.object_id(), Name::new(name.as_str())?);
+            let name = Name::new(name.as_str())?;
+            // Another site that makes the same collection gives it the same id. One that was renamed or deleted keeps it.
+            let same = ObjectId::of_collection(parent, &name);
+            let object = if node(self.store, same)?.is_some() { self.host.object_id() } else { same };
             changes.push(Change::MakeCollection { object, parent, name });
             parent = object;
         }

@@ -4,7 +4,7 @@
 //! between two contents on its own: the later version is accepted, the other one is rejected and stays as a version.
 //! Numbered names and refused moves are conflicts that the tree itself shows; a rename or a new move ends them.
 
-use super::lookup::{WayFinder, node, path_of};
+use super::lookup::{WayFinder, node, path_of, resolve};
 use super::{Catalog, MAX_PAGE, Writer};
 use crate::dispute::{Choice, ConflictId, Dispute, DisputeKind, Settlement, Write};
 use crate::error::{CatalogError, Result};
@@ -106,6 +106,23 @@ impl<S: CatalogStore> Catalog<S> {
         self.write(|writer| writer.settle(id, choice, window))
     }
 
+    /// Gives the name of `first` to the entry at `numbered`, which is shown under a number because of it, and the numbered name
+    /// to the entry at `first`.
+    pub fn swap_names(&mut self, numbered: &CatalogPath, first: &CatalogPath) -> Result<()> {
+        const VERB: &str = "swap the name of";
+        self.write(|writer| {
+            let (later, _) = resolve(writer.store, VERB, numbered)?.not_root(VERB)?;
+            let (node, under) = resolve(writer.store, VERB, first)?.not_root(VERB)?;
+            if later.parent != node.parent || later.name != node.name || later.id == node.id {
+                let (reason, remedy) = ("the other entry does not have its name", "list the conflicts again");
+                return Err(CatalogError::unsuitable(VERB, numbered, reason, remedy));
+            }
+            let (object, parent, name) = (node.id, node.parent, Name::new(&later.shown)?);
+            writer.submit(vec![Change::SetName { object, parent, name, replaces: node.named }], under)?;
+            Ok(())
+        })
+    }
+
     /// Lists visible entries after an id that are shown under a number, as an earlier one has their name.
     pub fn numbered_names(&mut self, after: Option<ObjectId>, limit: usize) -> Result<Vec<Node>> {
         let limit = limit.clamp(1, MAX_PAGE) as u64;
@@ -153,6 +170,16 @@ impl<S: CatalogStore> Writer<'_, S> {
         Ok(())
     }
 
+    /// Notes the time of conflicts that came with a snapshot, but for those that this site is to decide.
+    pub(super) fn note_imported_conflicts(&mut self, now: Millis) -> Result<()> {
+        let own: SiteId = self.ledger.next_op().site;
+        let sql = "UPDATE conflicts SET noted_ms = ?1 WHERE kind <> ?2 OR settled_time IS NOT NULL
+            OR object NOT IN (SELECT id FROM nodes WHERE made_site = ?3)";
+        let values = [now.0.into(), SqlValue::Integer(DisputeKind::Contents as i64), own.into()];
+        self.store.execute(sql, &values)?;
+        Ok(())
+    }
+
     fn settle(&mut self, id: ConflictId, choice: Choice, window: Duration) -> Result<()> {
         const VERB: &str = "settle conflict";
         let refuse = |reason, remedy| {
@@ -195,7 +222,8 @@ fn key(id: ConflictId) -> [SqlValue; 4] {
 }
 
 fn read_noted(row: &mut RowReader) -> Result<(Dispute, Millis)> {
-    Ok((row.dispute()?, Millis(row.count()?)))
+    // A conflict that came with a snapshot, and waits for this site to decide, is noted with the next operations.
+    Ok((row.dispute()?, Millis(row.optional_integer()?.unwrap_or(0).unsigned_abs())))
 }
 
 fn show<S: CatalogStore>(

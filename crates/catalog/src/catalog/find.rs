@@ -4,16 +4,17 @@
 //! It walks up from each match to see its path. Pages follow the order of ids.
 
 use super::collections::{ENTRY_COLUMNS, Entry, JOIN_CURRENT, read_entry};
+use super::links::follow_entry;
 use super::lookup::{WayFinder, resolve_collection};
 use super::{Catalog, MAX_PAGE};
 use crate::condition::Condition;
-use crate::error::{CatalogError, Result};
+use crate::error::Result;
 use crate::ids::ObjectId;
 use crate::name::CatalogPath;
+use crate::name_pattern::NamePattern;
 use crate::store::condition_sql::{Parameters, drivers, predicate, searches};
 use crate::store::row::{NODE, RowReader};
 use crate::store::{CatalogStore, SqlValue, collect, optional};
-use glob::{MatchOptions, Pattern};
 
 /// Rows that are counted at most when two index ranges are compared.
 const MAX_COUNTED: u64 = 10_000;
@@ -57,7 +58,7 @@ impl<S: CatalogStore> Catalog<S> {
     /// Finds entries that match, after an id, at most `limit` and at most [`MAX_PAGE`].
     pub fn find(&mut self, find: &Find, after: Option<ObjectId>, limit: usize) -> Result<FindPage> {
         let limit = limit.clamp(1, MAX_PAGE);
-        let name = find.name.as_deref().map(read_glob).transpose()?;
+        let name = find.name.as_deref().map(NamePattern::new).transpose()?;
         self.read(|store| {
             let under = resolve_collection(store, "search", &find.under)?.id();
             let mut finder = WayFinder::default();
@@ -66,20 +67,26 @@ impl<S: CatalogStore> Catalog<S> {
             loop {
                 let candidates = candidates(store, find.condition.as_ref(), under, after, batch)?;
                 let is_last = candidates.len() < batch;
-                for entry in candidates {
+                for mut entry in candidates {
                     after = entry.node.id;
-                    if name.as_ref().is_some_and(|name| !name.matches_with(&entry.node.shown, OPTIONS)) {
+                    if name.as_ref().is_some_and(|name| !name.matches(&entry.node.shown)) {
                         continue;
                     }
-                    let Some(above) = finder.way(store, entry.node.parent)? else { continue };
+                    let Some(above) = finder.way(store, entry.node.parent)?.cloned() else { continue };
                     if !under.is_root() && !above.ids.contains(&under) {
+                        continue;
+                    }
+                    // Attributes of objects in the trash are not searched through links either.
+                    let is_dangling = !follow_entry(store, &mut finder, &mut entry)?;
+                    if is_dangling && find.condition.is_some() {
                         continue;
                     }
                     if page.found.len() == limit {
                         page.next = page.found.last().map(|last| last.entry.node.id);
                         return Ok(page);
                     }
-                    page.found.push(Found { path: above.path.child(&entry.node.shown)?, entry });
+                    let path = above.path.child(&entry.node.shown)?;
+                    page.found.push(Found { path, entry });
                 }
                 if is_last {
                     return Ok(page);
@@ -88,20 +95,6 @@ impl<S: CatalogStore> Catalog<S> {
             }
         })
     }
-}
-
-/// Names are matched exactly, and a star matches leading dots too.
-const OPTIONS: MatchOptions = MatchOptions {
-    case_sensitive: true,
-    require_literal_separator: false,
-    require_literal_leading_dot: false,
-};
-
-fn read_glob(pattern: &str) -> Result<Pattern> {
-    Pattern::new(pattern).map_err(|error| {
-        let (pattern, reason) = (pattern.to_owned(), error.msg.to_owned());
-        CatalogError::Glob { pattern, reason }
-    })
 }
 
 /// Parts of a search statement over the rows `n` of `nodes`.
@@ -116,7 +109,33 @@ struct Search {
 }
 
 /// Entries after an id that satisfy the condition, and may lie below the collection.
+///
+/// A link satisfies a condition if its target does.
 fn candidates<S: CatalogStore>(
+    store: &mut S,
+    condition: Option<&Condition>,
+    under: ObjectId,
+    after: ObjectId,
+    limit: usize,
+) -> Result<Vec<Entry>> {
+    let mut entries = entries(store, condition, under, after, limit)?;
+    if let Some(condition) = condition {
+        let mut parameters = Parameters::default();
+        let (after, bound) = (parameters.bind(after), parameters.bind(limit as u64));
+        let test = predicate(condition, "n.target", store.dialect(), &mut parameters);
+        let sql = format!(
+            "SELECT {NODE}, {ENTRY_COLUMNS} FROM nodes n {JOIN_CURRENT}
+                WHERE n.kind = 2 AND n.trashed = 0 AND n.id > {after} AND {test} ORDER BY n.id LIMIT {bound}"
+        );
+        entries.extend(collect(store, &sql, &parameters.0, read_entry)?);
+        entries.sort_by_key(|entry| entry.node.id);
+        entries.truncate(limit);
+    }
+    Ok(entries)
+}
+
+/// Candidates but for links in the case of a condition.
+fn entries<S: CatalogStore>(
     store: &mut S,
     condition: Option<&Condition>,
     under: ObjectId,
@@ -146,6 +165,7 @@ impl Search {
         after: &SqlValue,
     ) -> Result<()> {
         let (dialect, driver) = (store.dialect(), best_driver(store, condition)?);
+        self.tests.push("n.kind <> 2".to_owned());
         if let Some(driver) = driver {
             // UNION removes doubles between searches, DISTINCT those within a single one.
             let searches = searches(driver, dialect, after, &mut self.parameters).join(" UNION ");
@@ -162,7 +182,7 @@ impl Search {
             whole => std::slice::from_ref(whole),
         };
         for part in parts.iter().filter(|part| !is_driver(part)) {
-            self.tests.push(predicate(part, dialect, &mut self.parameters));
+            self.tests.push(predicate(part, "n.id", dialect, &mut self.parameters));
         }
         Ok(())
     }

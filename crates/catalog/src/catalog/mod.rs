@@ -3,14 +3,19 @@
 mod attributes;
 mod collections;
 mod conflicts;
+mod copies;
+mod facts;
 mod find;
 mod grants;
 mod host;
+mod links;
 mod lookup;
 mod objects;
+mod purge;
 mod quarantine;
 mod replicas;
 mod replication;
+mod snapshots;
 mod stat;
 mod tree;
 
@@ -26,10 +31,13 @@ use crate::store::tables::SqlTables;
 use crate::store::{Access, CatalogStore, collect, optional, transaction};
 use std::time::Duration;
 
+pub use attributes::AttributeChange;
 pub use collections::{Entry, Listing, VersionInfo};
 pub use conflicts::{ConflictState, RecordedConflict, WrittenValue};
+pub use copies::CopyBatch;
 pub use find::{Find, FindPage, Found};
 pub use host::{Host, SystemHost};
+pub use links::LinkTarget;
 pub use objects::{NewReplica, NewVersion, Put, Stored};
 pub use quarantine::Quarantined;
 pub use replicas::OnlyReplica;
@@ -46,6 +54,8 @@ pub struct Catalog<S> {
     site: SiteId,
     host: Box<dyn Host>,
     settle_window: Duration,
+    /// Operations that were logged since the catalog was opened.
+    entered: u64,
 }
 
 /// Write transaction of a catalog.
@@ -70,7 +80,7 @@ impl<S: CatalogStore> Catalog<S> {
                 }
             }
         })?;
-        Ok(Self { store, site, host, settle_window: conflicts::SETTLE_WINDOW })
+        Ok(Self { store, site, host, settle_window: conflicts::SETTLE_WINDOW, entered: 0 })
     }
 
     /// Opens the catalog in a store as the site that it belongs to. An empty store becomes the catalog of site `fresh`.
@@ -82,9 +92,19 @@ impl<S: CatalogStore> Catalog<S> {
         Self::open(store, found.unwrap_or(fresh), host)
     }
 
+    /// Makes an id that nothing has yet.
+    pub fn fresh_id(&mut self) -> ObjectId {
+        self.host.object_id()
+    }
+
     /// Site that this catalog belongs to.
     pub fn site(&self) -> SiteId {
         self.site
+    }
+
+    /// Number of operations, local and remote ones, that this open catalog has logged. A change of it means new ones.
+    pub fn entered(&self) -> u64 {
+        self.entered
     }
 
     /// Runs `work` on one snapshot.
@@ -95,7 +115,7 @@ impl<S: CatalogStore> Catalog<S> {
     /// Runs `work` in a write transaction, and keeps the clock with its effects.
     fn write<T>(&mut self, work: impl FnOnce(&mut Writer<'_, S>) -> Result<T>) -> Result<T> {
         let host = &mut *self.host;
-        transaction(&mut self.store, Access::Write, |store| {
+        let (done, entered) = transaction(&mut self.store, Access::Write, |store| {
             let ledger = load_ledger(store)?;
             let last = ledger.last_time();
             let mut writer = Writer { store, host, ledger };
@@ -104,8 +124,10 @@ impl<S: CatalogStore> Catalog<S> {
             if now != last {
                 writer.store.execute("UPDATE identity SET clock = ?1", &[now.0.into()])?;
             }
-            Ok(done)
-        })
+            Ok((done, writer.ledger.entered()))
+        })?;
+        self.entered += entered;
+        Ok(done)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Objects: putting versions, and choosing the current one. Contents are never overwritten.
 
-use super::lookup::{child, resolve, resolve_collection};
+use super::links::{follow, resolve_object};
+use super::lookup::{Resolved, child, resolve_collection};
 use super::{Catalog, Writer};
 use crate::error::{CatalogError, Result};
 use crate::ids::{ContentHash, Nanos, ObjectId, Tag};
@@ -82,7 +83,7 @@ impl<S: CatalogStore> Catalog<S> {
     pub fn set_current(&mut self, path: &CatalogPath, version: Tag) -> Result<()> {
         const VERB: &str = "set the current version of";
         self.write(|writer| {
-            let (node, above) = resolve(writer.store, VERB, path)?.not_root(VERB)?;
+            let (node, above) = resolve_object(writer.store, VERB, path)?.not_root(VERB)?;
             let sql = "SELECT 1 FROM versions WHERE object = ?1 AND site = ?2 AND seq = ?3 AND position = ?4";
             let index = SqlValue::Integer(i64::from(version.index));
             let values = [node.id.into(), version.op.site.into(), version.op.seq.into(), index];
@@ -106,6 +107,16 @@ impl<S: CatalogStore> Writer<'_, S> {
         };
         let collection = resolve_collection(self.store, VERB, &above)?;
         let existing = child(self.store, collection.id(), shown)?;
+        let mut under = collection.above_children();
+        let existing = match existing {
+            Some(node) if node.kind == Kind::Link => {
+                let link = Resolved { above: under, node: Some(node) };
+                let target = follow(self.store, VERB, &put.path, link)?;
+                under = target.above;
+                target.node
+            }
+            other => other,
+        };
         let mut changes = Vec::with_capacity(3 + put.replicas.len() + put.attributes.len());
         let (object, replaces) = match &existing {
             Some(node) if node.kind == Kind::Collection => {
@@ -128,7 +139,7 @@ impl<S: CatalogStore> Writer<'_, S> {
         }));
         let attributes = put.attributes.iter().cloned();
         changes.extend(attributes.map(|attribute| Change::AddAttribute { object, attribute }));
-        self.submit(changes, collection.above_children())?;
+        self.submit(changes, under)?;
         Ok(Stored { object, version, is_new: existing.is_none() })
     }
 }

@@ -1,19 +1,23 @@
 //! Everything that the catalog knows of one entry.
 
 use super::Catalog;
+use super::links::{LinkTarget, target_of};
 use super::lookup::{WayFinder, path_of, resolve};
+use super::replicas::replicas_of;
 use crate::error::Result;
 use crate::ids::ObjectId;
 use crate::name::CatalogPath;
 use crate::record::{Annotation, Node, Replica, TaggedAttribute, Version};
-use crate::store::row::{ANNOTATION, ATTRIBUTE, REPLICA, RowReader, VERSION};
+use crate::store::row::{ANNOTATION, ATTRIBUTE, RowReader, VERSION};
 use crate::store::{CatalogStore, collect};
 
 /// Entry with its versions, replicas, attributes and annotations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stat {
-    /// Record of the entry; nothing for the root.
+    /// Record of the entry; nothing for the root. A link has the current version of its target.
     pub node: Option<Node>,
+    /// Target of a link, whose versions, replicas, attributes and annotations are given.
+    pub target: Option<LinkTarget>,
     /// Versions, the oldest tag first.
     pub versions: Vec<Version>,
     /// Replicas without tombstones, by site, vault and key.
@@ -33,18 +37,26 @@ impl<S: CatalogStore> Catalog<S> {
     /// Reads all that is known of the entry at a path.
     pub fn stat(&mut self, path: &CatalogPath) -> Result<Stat> {
         self.read(|store| {
-            let node = resolve(store, "stat", path)?.node;
+            let found = resolve(store, "stat", path)?;
+            let mut finder = WayFinder::default();
+            let target = target_of(store, &mut finder, &found)?;
             let (versions, replicas, attributes, annotations) = Default::default();
-            let mut stat = Stat { node, versions, replicas, attributes, annotations };
-            let Some(node) = &stat.node else { return Ok(stat) };
-            let object = [node.id.into()];
-            let versions = format!("SELECT {VERSION} FROM versions WHERE object = ?1 ORDER BY site, seq, position");
+            let mut stat =
+                Stat { node: found.node, target: None, versions, replicas, attributes, annotations };
+            let Some(node) = &mut stat.node else { return Ok(stat) };
+            let mut holder = node.clone();
+            if let Some(id) = node.target {
+                stat.target = Some(LinkTarget { id, path: path_of(store, &mut finder, id)? });
+                let Some(target) = target.and_then(|target| target.node) else { return Ok(stat) };
+                node.current = target.current;
+                holder = target;
+            }
+            let object = [holder.id.into()];
+            let versions =
+                format!("SELECT {VERSION} FROM versions WHERE object = ?1 ORDER BY site, seq, position");
             stat.versions = collect(store, &versions, &object, RowReader::version)?;
-            let replicas = format!(
-                "SELECT {REPLICA} FROM replicas WHERE object = ?1 AND state IS NOT NULL ORDER BY site, vault, key"
-            );
-            stat.replicas = collect(store, &replicas, &object, RowReader::replica)?;
-            stat.attributes = attributes_of(store, node)?;
+            stat.replicas = replicas_of(store, holder.id)?;
+            stat.attributes = attributes_of(store, &holder)?;
             let annotations = format!(
                 "SELECT {ANNOTATION} FROM annotations WHERE object = ?1 ORDER BY time, site, seq, position"
             );

@@ -1,14 +1,15 @@
 //! Changes of the tree: renaming and moving, the trash, and restoring from it.
 
 use super::lookup::{WayFinder, child, node, resolve, resolve_collection};
+use super::purge::is_purged;
 use super::{Catalog, MAX_PAGE};
 use crate::error::{CatalogError, Result};
 use crate::hlc::Hlc;
 use crate::ids::ObjectId;
 use crate::name::{CatalogPath, Name};
 use crate::operation::{Change, MAX_MOVED};
-use crate::record::Node;
-use crate::store::row::{DELETION, NODE, RowReader};
+use crate::record::{Kind, Node};
+use crate::store::row::{DELETION, RowReader};
 use crate::store::tables::SqlTables;
 use crate::store::{CatalogStore, SqlValue, collect};
 
@@ -17,6 +18,8 @@ use crate::store::{CatalogStore, SqlValue, collect};
 pub struct Trashed {
     /// Record of the object or collection, with its former place.
     pub node: Node,
+    /// Path at which a restored entry would appear, if the collections above it are restored too.
+    pub path: CatalogPath,
     /// Stamp of the latest deletion.
     pub deleted: Hlc,
 }
@@ -38,7 +41,8 @@ impl<S: CatalogStore> Catalog<S> {
             match child(writer.store, collection.id(), shown)? {
                 Some(found) if found.id == node.id && node.name.as_str() == shown => return Ok(()),
                 Some(found) if found.id != node.id => {
-                    return refuse("it exists already", "choose another name, or move that entry first");
+                    let remedy = "choose another name, or move that entry first";
+                    return Err(CatalogError::exists(VERB, to, remedy));
                 }
                 _ => {}
             }
@@ -51,9 +55,22 @@ impl<S: CatalogStore> Catalog<S> {
 
     /// Moves an entry, with all below it, to the trash. It stays there until it is restored.
     pub fn trash(&mut self, path: &CatalogPath) -> Result<ObjectId> {
+        self.trash_if(path, |_| true)
+    }
+
+    /// Moves an object to the trash, and refuses a collection.
+    pub fn trash_object(&mut self, path: &CatalogPath) -> Result<ObjectId> {
+        self.trash_if(path, |kind| kind == Kind::Object)
+    }
+
+    fn trash_if(&mut self, path: &CatalogPath, is_meant: impl Fn(Kind) -> bool) -> Result<ObjectId> {
         const VERB: &str = "delete";
         self.write(|writer| {
             let (node, _) = resolve(writer.store, VERB, path)?.not_root(VERB)?;
+            if !is_meant(node.kind) {
+                let remedy = "delete it recursively";
+                return Err(CatalogError::unsuitable(VERB, path, "it is a collection", remedy));
+            }
             let deletion = writer.ledger.deletion(&mut SqlTables::new(writer.store), node.id)?;
             if matches!(&deletion, Change::Trash { moved, .. } if moved.len() > MAX_MOVED) {
                 let reason = "more than 4096 entries were moved into it that other sites have not seen";
@@ -69,10 +86,19 @@ impl<S: CatalogStore> Catalog<S> {
     pub fn list_trash(&mut self, after: Option<ObjectId>, limit: usize) -> Result<Vec<Trashed>> {
         let limit = limit.clamp(1, MAX_PAGE) as u64;
         self.read(|store| {
-            let sql = "SELECT DISTINCT object FROM deletions WHERE object > ?1 ORDER BY object LIMIT ?2";
+            let sql = "SELECT DISTINCT object FROM deletions d WHERE object > ?1 AND NOT EXISTS
+                (SELECT 1 FROM deletions p WHERE p.object = d.object AND p.purge = 1) ORDER BY object LIMIT ?2";
             let values = [after.unwrap_or(ObjectId::ROOT).into(), SqlValue::from(limit)];
             let objects = collect(store, sql, &values, RowReader::object)?;
             objects.into_iter().map(|object| trashed(store, object)).collect()
+        })
+    }
+
+    /// Finds an entry of the trash by its id; nothing if it is not there.
+    pub fn trashed(&mut self, id: ObjectId) -> Result<Option<Trashed>> {
+        self.read(|store| {
+            let is_trashed = node(store, id)?.is_some_and(|node| node.trashed) && !is_purged(store, id)?;
+            is_trashed.then(|| trashed(store, id)).transpose()
         })
     }
 
@@ -86,13 +112,16 @@ impl<S: CatalogStore> Catalog<S> {
             let Some(found) = node(writer.store, id)?.filter(|node| node.trashed) else {
                 return refuse("it is not in the trash", "list the trash to see what is");
             };
+            if is_purged(writer.store, id)? {
+                return refuse("it is purged", "put it again");
+            }
             let (parent, name, under, is_moved) = if let Some(to) = to {
                 let Some((above, shown)) = to.split_last() else {
                     return refuse("its new path is the root", "give a path below it");
                 };
                 let collection = resolve_collection(writer.store, VERB, &above)?;
                 if child(writer.store, collection.id(), shown)?.is_some() {
-                    return refuse("its new path exists already", "choose another one");
+                    return Err(CatalogError::exists(VERB, to, "choose another path"));
                 }
                 (collection.id(), Name::new(shown)?, collection.above_children(), true)
             } else {
@@ -126,9 +155,23 @@ impl<S: CatalogStore> Catalog<S> {
 fn trashed<S: CatalogStore>(store: &mut S, object: ObjectId) -> Result<Trashed> {
     let deletions = format!("SELECT {DELETION} FROM deletions WHERE object = ?1");
     let deletions = collect(store, &deletions, &[object.into()], RowReader::deletion)?;
-    let nodes = format!("SELECT {NODE} FROM nodes n WHERE n.id = ?1");
-    let node = collect(store, &nodes, &[object.into()], RowReader::node)?.pop();
     let deleted = deletions.iter().map(|deletion| deletion.stamp).max();
-    let found = node.zip(deleted).map(|(node, deleted)| Trashed { node, deleted });
-    found.ok_or_else(|| CatalogError::Damaged(format!("deletion of {object} without its record")))
+    let Some((node, deleted)) = node(store, object)?.zip(deleted) else {
+        return Err(CatalogError::Damaged(format!("deletion of {object} without its record")));
+    };
+    let path = former_path(store, &node)?;
+    Ok(Trashed { node, path, deleted })
+}
+
+/// Path of an entry with its collections, also of those in the trash.
+pub(super) fn former_path<S: CatalogStore>(store: &mut S, entry: &Node) -> Result<CatalogPath> {
+    let (mut names, mut at) = (vec![entry.name.as_str().to_owned()], entry.parent);
+    while !at.is_root() {
+        let Some(above) = node(store, at)? else {
+            return Err(CatalogError::Damaged(format!("collection {at} has no record")));
+        };
+        names.push(above.shown);
+        at = above.parent;
+    }
+    Ok(names.iter().rev().try_fold(CatalogPath::root(), |path, name| path.child(name))?)
 }

@@ -3,13 +3,14 @@
 //! A deletion names the operations that its site had applied. It is in force as long as every applied operation that
 //! rescues its object is among them. Operations only ever arrive, so a deletion that lost its force never regains it.
 //! A change below a collection rescues the collection too: the operation lists the collections above its objects.
+//! A purge is a deletion that also removes contents. Nothing rescues a purged object.
 
 use super::{Conflict, Merge, Tables};
 use crate::dispute::{DisputeKind, Write};
-use crate::error::Result;
-use crate::ids::{ObjectId, SiteId};
+use crate::error::{CatalogError, Result};
+use crate::ids::{ObjectId, OpId, SiteId};
 use crate::operation::{Change, Operation};
-use crate::record::{Deletion, Record, RecordKey};
+use crate::record::{Deletion, Kind, Node, Record, RecordKey};
 use crate::vector::VersionVector;
 use std::collections::{BTreeSet, HashMap};
 
@@ -21,6 +22,8 @@ use std::collections::{BTreeSet, HashMap};
 pub(crate) struct RecentOperations {
     /// Operations from which the index starts; nothing before it is read.
     from: Option<VersionVector>,
+    /// Operations that the log no longer has.
+    compacted: Option<VersionVector>,
     /// Last rescuing operation of each site, by object.
     rescues: HashMap<ObjectId, VersionVector>,
     /// Writes of the registers of each object.
@@ -59,33 +62,61 @@ impl RecentOperations {
             from.meet(before);
         }
         let log = tables.log_beyond(&from)?;
-        *self = Self { from: Some(from), ..Self::default() };
+        *self = Self { from: Some(from), compacted: self.compacted.take(), ..Self::default() };
         for op in &log {
             self.add(op);
         }
         Ok(())
     }
 
-    /// Applied writes of a register that `saw` does not count.
+    /// Refuses an operation if the log no longer has changes of the object that its origin had not seen.
+    ///
+    /// The origin of each known site has seen all operations that are removed. A site that starts on its own, and then
+    /// joins, has seen none. If it made the object, no removed operation changes that.
+    fn check_kept<T: Tables>(
+        &mut self,
+        tables: &mut T,
+        op: OpId,
+        object: ObjectId,
+        saw: &VersionVector,
+    ) -> Result<()> {
+        let compacted = match &mut self.compacted {
+            Some(known) => known,
+            unknown => unknown.insert(tables.compacted()?),
+        };
+        if saw.includes(compacted) {
+            return Ok(());
+        }
+        match tables.node(object)? {
+            Some(node) if compacted.get(node.made.site) > 0 => Err(CatalogError::Stale { id: op }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Applied writes of a register that `saw`, the operations known to the origin of `op`, does not count.
     pub(super) fn unseen_writes<T: Tables>(
         &mut self,
         tables: &mut T,
-        kind: DisputeKind,
-        object: ObjectId,
+        op: OpId,
+        (kind, object): (DisputeKind, ObjectId),
         saw: &VersionVector,
     ) -> Result<Vec<Write>> {
+        self.check_kept(tables, op, object, saw)?;
         self.load(tables, saw)?;
         let writes = self.writes.get(&(kind, object)).into_iter().flatten();
         Ok(writes.filter(|write| !saw.contains(write.op())).copied().collect())
     }
 
-    /// True if an applied operation that `saw` does not count rescues the object.
+    /// True if an applied operation that `saw`, the operations known to the origin of `op`, does not count rescues the
+    /// object.
     fn is_rescued<T: Tables>(
         &mut self,
         tables: &mut T,
+        op: OpId,
         object: ObjectId,
         saw: &VersionVector,
     ) -> Result<bool> {
+        self.check_kept(tables, op, object, saw)?;
         self.load(tables, saw)?;
         Ok(self.rescues.get(&object).is_some_and(|last| !saw.includes(last)))
     }
@@ -118,7 +149,9 @@ pub(crate) fn deletion<T: Tables>(
     applied: &VersionVector,
     object: ObjectId,
 ) -> Result<Change> {
-    let seen_by_all = acknowledged(tables, own, applied)?;
+    let mut seen_by_all = acknowledged(tables, own, applied)?;
+    // A site that has just joined may have seen less than the log still has.
+    seen_by_all.merge(&tables.compacted()?);
     let mut candidates = BTreeSet::new();
     for op in tables.log_beyond(&seen_by_all)? {
         let moves = op.changes.iter().filter(|change| matches!(change, Change::SetName { .. }));
@@ -143,14 +176,58 @@ impl<T: Tables> Merge<'_, T> {
         recent: &mut RecentOperations,
     ) -> Result<()> {
         for entry in [object].iter().chain(&moved) {
-            if recent.is_rescued(self.tables, *entry, &saw)? {
+            if recent.is_rescued(self.tables, self.op.id, *entry, &saw)? {
                 self.conflicts.push(Conflict::Rescued { object });
                 return Ok(());
             }
         }
         let (op, stamp) = (self.op.id, self.op.stamp());
-        self.tables.put(Record::Deletion(Deletion { object, op, stamp, saw, moved }))?;
+        self.tables.put(Record::Deletion(Deletion { object, op, stamp, saw, moved, purge: false }))?;
         self.set_trashed(object, true)
+    }
+
+    /// Removes a collection's attributes and annotations that the origin saw, and hides the entry.
+    pub(super) fn purge(&mut self, object: ObjectId, recent: &mut RecentOperations) -> Result<()> {
+        let (op, stamp, mut saw) = (self.op.id, self.op.stamp(), VersionVector::default());
+        if self.existing(object)?.kind == Kind::Collection {
+            saw.clone_from(self.saw);
+            for key in self.tables.tagged(object)? {
+                if key.op().is_some_and(|op| saw.contains(op)) {
+                    self.tables.remove(key)?;
+                }
+            }
+            if recent.is_rescued(self.tables, op, object, &saw)? {
+                self.conflicts.push(Conflict::Rescued { object });
+                return Ok(());
+            }
+        }
+        let purge = Deletion { object, op, stamp, saw, moved: Vec::new(), purge: true };
+        self.tables.put(Record::Deletion(purge))?;
+        self.set_trashed(object, true)
+    }
+
+    /// True for an entry with a purge in force, which is always in the trash.
+    pub(super) fn is_purged(&mut self, node: &Node) -> Result<bool> {
+        if !node.trashed {
+            return Ok(false);
+        }
+        let deletions = self.tables.deletions(&[node.id])?;
+        Ok(deletions.iter().any(|deletion| deletion.purge && deletion.object == node.id))
+    }
+
+    /// Removes the contents of purged objects that the operation has changed, whichever came first.
+    pub(super) fn erase_purged(&mut self) -> Result<()> {
+        let objects: BTreeSet<ObjectId> = self.op.changes.iter().map(Change::object).collect();
+        for object in objects {
+            let Some(mut node) = self.find(object)? else { continue };
+            if node.kind != Kind::Collection && self.is_purged(&node)? {
+                self.tables.erase(object)?;
+                if node.current.take().is_some() {
+                    self.keep(node);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Ends the deletions that had not seen this operation, for all objects that it rescues.
@@ -164,6 +241,9 @@ impl<T: Tables> Merge<'_, T> {
                 continue;
             }
             let object = deletion.object;
+            if deletion.purge && self.existing(object)?.kind != Kind::Collection {
+                continue;
+            }
             self.tables.remove(RecordKey::Deletion(object, deletion.op))?;
             if !self.op.changes.contains(&Change::Restore { object }) {
                 self.conflicts.push(Conflict::Rescued { object });

@@ -23,7 +23,7 @@ impl<T: Tables> Merge<'_, T> {
         // The register of a collection leaves out moves that would have made a cycle.
         let last = match node.kind {
             Kind::Collection => self.tables.last_move(object)?.unwrap_or(node.named),
-            Kind::Object => node.named,
+            Kind::Object | Kind::Link => node.named,
         };
         if last == replaces { Ok(()) } else { self.dispute(DisputeKind::Name, object, recent) }
     }
@@ -38,7 +38,7 @@ impl<T: Tables> Merge<'_, T> {
         recent: &mut RecentOperations,
     ) -> Result<()> {
         let own = Write::of(self.op);
-        for other in recent.unseen_writes(self.tables, kind, object, self.saw)? {
+        for other in recent.unseen_writes(self.tables, self.op.id, (kind, object), self.saw)? {
             let (lost, won) = (own.min(other), own.max(other));
             let held = self.tables.dispute(kind, object, lost.stamp)?;
             if held.is_none_or(|held| won < held.won) {

@@ -11,6 +11,7 @@ mod shown_names;
 
 use crate::dispute::{Dispute, DisputeKind};
 use crate::error::{CatalogError, Result};
+use crate::fact::{Fact, FactKind};
 use crate::grant::Grant;
 use crate::hlc::Hlc;
 use crate::ids::{ObjectId, OpId, SiteId};
@@ -40,6 +41,8 @@ pub(crate) trait Tables {
     fn replica(&mut self, object: ObjectId, place: &ReplicaPlace) -> Result<Option<Replica>>;
     /// Reads the register of the right of a subject on an entry.
     fn grant(&mut self, object: ObjectId, subject: &str) -> Result<Option<Grant>>;
+    /// Reads the register of a fact.
+    fn fact(&mut self, kind: FactKind, key: &str) -> Result<Option<Fact>>;
     /// Reads the moves after `key`, in their order, without placements.
     fn moves_after(&mut self, key: MoveKey) -> Result<Vec<Move>>;
     /// Reads the last effective move of a collection before `key`, or else its placement, even a later one.
@@ -50,9 +53,15 @@ pub(crate) trait Tables {
     fn dispute(&mut self, kind: DisputeKind, object: ObjectId, lost: Hlc) -> Result<Option<Dispute>>;
     /// Reads the deletions in force that concern some objects: by their object or by their moved entries.
     fn deletions(&mut self, objects: &[ObjectId]) -> Result<Vec<Deletion>>;
+    /// Reads the identities of the attributes and annotations of an entry.
+    fn tagged(&mut self, object: ObjectId) -> Result<Vec<RecordKey>>;
+    /// Removes the versions, attributes, annotations and replicas of a purged object.
+    fn erase(&mut self, object: ObjectId) -> Result<()>;
     /// Reads the applied operations that `saw` does not count.
     fn log_beyond(&mut self, saw: &VersionVector) -> Result<Vec<Operation>>;
-    /// Reads one applied operation.
+    /// Reads the operations that are removed from the log, but for some that recorded conflicts name.
+    fn compacted(&mut self) -> Result<VersionVector>;
+    /// Reads one applied operation that is still in the log.
     fn logged(&mut self, id: OpId) -> Result<Option<Operation>>;
     /// Reads the progress of a site.
     fn progress(&mut self, site: SiteId) -> Result<Option<SiteProgress>>;
@@ -127,6 +136,7 @@ pub(crate) fn apply<T: Tables>(
         merge.change(place, change, recent)?;
     }
     merge.rescue()?;
+    merge.erase_purged()?;
     merge.flush()?;
     merge.refresh_shown_names()?;
     recent.note(op);
@@ -143,14 +153,21 @@ impl<T: Tables> Merge<'_, T> {
             let object = change.object();
             let kind = self.kind(object, &made)?;
             let reason = match (change, kind) {
-                (Change::MakeCollection { .. } | Change::MakeObject { .. }, Some(_)) => "exists already",
-                (Change::MakeCollection { .. } | Change::MakeObject { .. }, None) => "",
-                (Change::SetGrant { object, .. }, None) if object.is_root() => "",
+                (Change::MakeCollection { object, parent, name }, Some(Kind::Collection))
+                    if *object == ObjectId::of_collection(*parent, name) =>
+                {
+                    ""
+                }
+                (
+                    Change::MakeCollection { .. } | Change::MakeObject { .. } | Change::MakeLink { .. },
+                    found,
+                ) => found.map_or("", |_| "exists already"),
+                (Change::SetGrant { .. } | Change::SetFact { .. }, None) if object.is_root() => "",
                 (_, None) => "was never made",
                 (
                     Change::AddVersion { .. } | Change::SetCurrent { .. } | Change::SetReplica { .. },
-                    Some(Kind::Collection),
-                ) => "is a collection",
+                    Some(Kind::Collection | Kind::Link),
+                ) => "is no object",
                 _ => "",
             };
             if !reason.is_empty() {
@@ -163,15 +180,22 @@ impl<T: Tables> Merge<'_, T> {
             }
             if let Change::MakeCollection { parent, .. }
             | Change::MakeObject { parent, .. }
+            | Change::MakeLink { parent, .. }
             | Change::SetName { parent, .. } = change
                 && !parent.is_root()
                 && self.kind(*parent, &made)? != Some(Kind::Collection)
             {
                 return Err(self.invalid(*parent, "is no collection"));
             }
+            if let Change::MakeLink { target, .. } = change
+                && self.kind(*target, &made)? != Some(Kind::Object)
+            {
+                return Err(self.invalid(*target, "is no object"));
+            }
             match change {
                 Change::MakeCollection { .. } => made.insert(object, Kind::Collection),
                 Change::MakeObject { .. } => made.insert(object, Kind::Object),
+                Change::MakeLink { .. } => made.insert(object, Kind::Link),
                 _ => None,
             };
         }
@@ -225,9 +249,14 @@ impl<T: Tables> Merge<'_, T> {
         let (stamp, tag) = (self.op.stamp(), self.op.tag(place));
         match change.clone() {
             Change::MakeCollection { object, parent, name } => {
-                self.make(object, Kind::Collection, parent, name)
+                self.make(object, Kind::Collection, parent, name, None)
             }
-            Change::MakeObject { object, parent, name } => self.make(object, Kind::Object, parent, name),
+            Change::MakeObject { object, parent, name } => {
+                self.make(object, Kind::Object, parent, name, None)
+            }
+            Change::MakeLink { object, parent, name, target } => {
+                self.make(object, Kind::Link, parent, name, Some(target))
+            }
             Change::SetName { object, parent, name, replaces } => {
                 self.dispute_name(object, replaces, recent)?;
                 self.set_name(object, parent, name, replaces)
@@ -238,11 +267,12 @@ impl<T: Tables> Merge<'_, T> {
             Change::SetCurrent { object, version, replaces } => {
                 let mut node = self.existing(object)?;
                 let held = node.current.map(|current| current.set);
-                if held != replaces {
+                let is_purged = self.is_purged(&node)?;
+                if held != replaces || is_purged {
                     self.dispute(DisputeKind::Contents, object, recent)?;
                     self.conflicts.push(Conflict::Versions { object, op: self.op.id });
                 }
-                if held.is_none_or(|held| stamp > held) {
+                if !is_purged && held.is_none_or(|held| stamp > held) {
                     node.current = Some(Current { version, set: stamp });
                     self.keep(node);
                 }
@@ -267,16 +297,28 @@ impl<T: Tables> Merge<'_, T> {
                 tags.iter().try_for_each(|tag| self.tables.remove(RecordKey::Annotation(object, *tag)))
             }
             Change::Trash { object, saw, moved } => self.trash(object, saw, moved, recent),
+            Change::Purge { object } => self.purge(object, recent),
             Change::SetGrant { object, subject, right } => {
                 self.set_grant(Grant { object, subject, right, set: stamp })
             }
+            Change::SetFact { kind, key, body } => self.set_fact(Fact { kind, key, body, set: stamp }),
             Change::Restore { .. } => Ok(()),
             Change::Settle { object, kind, lost, choice } => self.settle(kind, object, lost, choice),
         }
     }
 
-    fn make(&mut self, id: ObjectId, kind: Kind, parent: ObjectId, name: Name) -> Result<()> {
+    fn make(
+        &mut self,
+        id: ObjectId,
+        kind: Kind,
+        parent: ObjectId,
+        name: Name,
+        target: Option<ObjectId>,
+    ) -> Result<()> {
         let stamp = self.op.stamp();
+        if let Some(node) = self.find(id)? {
+            return self.make_again(node, parent, name);
+        }
         if kind == Kind::Collection {
             let name = name.clone();
             let placement = Move { stamp, object: id, parent, name, placement: true, effective: true };
@@ -284,7 +326,37 @@ impl<T: Tables> Merge<'_, T> {
         }
         self.families.insert((parent, name.to_string()));
         let (shown, trashed, current) = (name.to_string(), false, None);
-        self.keep(Node { id, kind, made: stamp, parent, name, named: stamp, shown, trashed, current });
+        self.keep(Node {
+            id,
+            kind,
+            made: stamp,
+            parent,
+            name,
+            named: stamp,
+            shown,
+            trashed,
+            current,
+            target,
+        });
+        Ok(())
+    }
+
+    /// Makes a collection that another site has made under the same name. The earliest placement counts, whichever comes first.
+    fn make_again(&mut self, mut node: Node, parent: ObjectId, name: Name) -> Result<()> {
+        let (object, stamp, placed) = (node.id, self.op.stamp(), node.made);
+        if stamp >= placed {
+            return Ok(());
+        }
+        self.tables.remove(RecordKey::Placement(object, placed))?;
+        let placement = Move { stamp, object, parent, name, placement: true, effective: true };
+        self.tables.put(Record::Move(placement))?;
+        if node.named == placed {
+            self.families.insert((node.parent, node.name.to_string()));
+            node.shown = node.name.to_string();
+            node.named = stamp;
+        }
+        node.made = stamp;
+        self.keep(node);
         Ok(())
     }
 
@@ -293,6 +365,15 @@ impl<T: Tables> Merge<'_, T> {
         let held = self.tables.grant(grant.object, &grant.subject)?;
         if held.is_none_or(|held| grant.set >= held.set) {
             self.tables.put(Record::Grant(grant))?;
+        }
+        Ok(())
+    }
+
+    /// Last writer wins, removal included.
+    fn set_fact(&mut self, fact: Fact) -> Result<()> {
+        let held = self.tables.fact(fact.kind, &fact.key)?;
+        if held.is_none_or(|held| fact.set >= held.set) {
+            self.tables.put(Record::Fact(fact))?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Moves and renames: last-writer-wins registers, with moves of collections replayed so that no cycle appears.
 //!
-//! Objects have no children, so their register alone decides. Moves of collections take effect in the order of their
+//! Objects and links have no children, so their register alone decides. Moves of collections take effect in the order of their
 //! stamps, and one that would make a cycle has no effect. The algorithm is that of Kleppmann et al., "A highly-available
 //! move operation for replicated trees", 2022. A move that arrives late undoes the later ones, takes effect, and
 //! replays them. First placements need no replay: a collection has no children before it is placed.

@@ -4,15 +4,19 @@ mod tables;
 
 use crate::digest::StateDigest;
 use crate::dispute::Dispute;
-use crate::error::Result;
-use crate::hlc::{HlcTime, Millis, is_ahead};
+use crate::encoding::{decode, encode};
+use crate::error::{CatalogError, Result};
+use crate::hlc::{HlcTime, Millis, is_ahead, oldest_within};
 use crate::ids::{ObjectId, OpId, SiteId};
 use crate::ledger::{Delivery, Ledger};
-use crate::merge::{Conflict, RecentOperations};
+use crate::merge::{Conflict, RecentOperations, Tables, acknowledged};
 use crate::operation::{Change, Operation};
 use crate::record::{Node, Record, TaggedAttribute, Version};
+use crate::snapshot::{Head, Item, SnapshotReader, SnapshotWriter};
 use crate::vector::VersionVector;
 use std::collections::BTreeMap;
+use std::io::Read;
+use std::time::Duration;
 use tables::MemoryTables;
 
 /// Most operations that wait for earlier ones: bounds memory; later ones are dropped, and sent again by their site.
@@ -64,6 +68,14 @@ impl CatalogState {
     /// Makes a local operation and applies it. Nothing changes if it is invalid.
     pub fn local(&mut self, changes: Vec<Change>, under: Vec<ObjectId>, now: Millis) -> Result<Operation> {
         self.ledger.local(&mut self.tables, changes, under, now).map(|(op, _)| op)
+    }
+
+    /// Makes an operation without changes, if the site owes one to others for the operations that it has applied.
+    pub fn acknowledge(&mut self, now: Millis) -> Result<Option<Operation>> {
+        if !self.ledger.owes_acknowledgement(&mut self.tables)? {
+            return Ok(None);
+        }
+        self.local(Vec::new(), Vec::new(), now).map(Some)
     }
 
     /// Change that moves an entry to the trash, with everything that this site knows.
@@ -124,10 +136,60 @@ impl CatalogState {
     }
 
     /// Applied operations that a peer with the given vector lacks, in causal order, at most `limit`.
-    pub fn operations_beyond(&self, vector: &VersionVector, limit: usize) -> Vec<Operation> {
-        let mut missing: Vec<&Operation> = self.tables.log().filter(|op| !vector.contains(op.id)).collect();
+    pub fn operations_beyond(&mut self, vector: &VersionVector, limit: usize) -> Result<Vec<Operation>> {
+        if let Some((site, removed)) = self.tables.compacted()?.beyond(vector).iter().next() {
+            return Err(CatalogError::Compacted { site, after: vector.get(site), removed });
+        }
+        let mut missing: Vec<&Operation> = self.log().filter(|op| !vector.contains(op.id)).collect();
         missing.sort_by_key(|op| op.stamp());
-        missing.into_iter().take(limit).cloned().collect()
+        Ok(missing.into_iter().take(limit).cloned().collect())
+    }
+
+    /// Operations that are in the log, by site and number.
+    pub fn log(&self) -> impl Iterator<Item = &Operation> {
+        self.tables.log()
+    }
+
+    /// Removes operations from the log that all known sites have acknowledged and that are older than `age`.
+    pub fn compact(&mut self, age: Duration, now: Millis) -> Result<usize> {
+        let own = self.next_op().site;
+        let known = acknowledged(&mut self.tables, own, self.ledger.applied())?;
+        Ok(self.tables.compact(&known, oldest_within(age, now)))
+    }
+
+    /// Passes a snapshot to `visit` piece by piece.
+    pub fn export_snapshot(&mut self, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let (site, clock) = (self.next_op().site, self.ledger.last_time());
+        let (applied, compacted) = (self.ledger.applied().clone(), self.tables.compacted()?);
+        let mut writer = SnapshotWriter::new(visit, Head { site, clock, applied, compacted })?;
+        self.tables.records().try_for_each(|record| writer.record(record))?;
+        self.log().try_for_each(|op| writer.operation(encode(op)?))?;
+        writer.finish()
+    }
+
+    /// Replaces this state by a snapshot. Nothing changes if it fails.
+    ///
+    /// The state may have no operations of its own that the snapshot lacks. Those of other sites are applied again.
+    pub fn import_snapshot(&mut self, snapshot: &mut dyn Read, now: Millis) -> Result<()> {
+        let reader = SnapshotReader::new(snapshot)?;
+        let mut imported = self.clone();
+        imported.ledger.import(reader.head(), &self.tables.compacted()?, now)?;
+        let newer = self.tables.log_beyond(&reader.head().applied)?;
+        imported.tables = MemoryTables::default();
+        imported.tables.set_compacted(reader.head().compacted.clone());
+        reader.read(&mut |item| match item {
+            Item::Record(record) => imported.tables.put(record),
+            Item::Operation(bytes) => {
+                let op = decode(&bytes)?;
+                imported.tables.append(&op, bytes)
+            }
+            Item::Head(_) | Item::End(..) => Ok(()),
+        })?;
+        for op in newer {
+            imported.receive(op, now)?;
+        }
+        *self = imported;
+        Ok(())
     }
 
     /// Object or collection with an id.

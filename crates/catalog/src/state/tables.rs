@@ -2,8 +2,9 @@
 
 use crate::dispute::{Dispute, DisputeKind};
 use crate::error::Result;
+use crate::fact::{Fact, FactKind};
 use crate::grant::Grant;
-use crate::hlc::Hlc;
+use crate::hlc::{Hlc, HlcTime};
 use crate::ids::{ObjectId, OpId, SiteId, Tag};
 use crate::merge::{MoveKey, Tables};
 use crate::operation::{Operation, ReplicaPlace};
@@ -29,7 +30,9 @@ pub(super) struct MemoryTables {
     sites: BTreeMap<SiteId, SiteProgress>,
     disputes: BTreeMap<(DisputeKind, ObjectId, Hlc), Dispute>,
     grants: BTreeMap<(ObjectId, String), Grant>,
+    facts: BTreeMap<(FactKind, String), Fact>,
     log: BTreeMap<OpId, Operation>,
+    compacted: VersionVector,
 }
 
 impl MemoryTables {
@@ -72,6 +75,23 @@ impl MemoryTables {
             .chain(sites)
             .chain(self.disputes.values().copied().map(Record::Dispute))
             .chain(self.grants.values().cloned().map(Record::Grant))
+            .chain(self.facts.values().cloned().map(Record::Fact))
+    }
+
+    /// Removes operations from the log that `known` counts and that are older than a time, and returns their number.
+    pub(super) fn compact(&mut self, known: &VersionVector, end: HlcTime) -> usize {
+        let named: BTreeSet<OpId> =
+            self.disputes.values().flat_map(|dispute| [dispute.lost.op(), dispute.won.op()]).collect();
+        let is_old = |op: &Operation| known.contains(op.id) && op.time < end;
+        for op in self.log.values().filter(|op| is_old(op)) {
+            self.compacted.raise(op.id.site, op.id.seq);
+        }
+        self.log.extract_if(.., |id, op| is_old(op) && !named.contains(id)).count()
+    }
+
+    /// Notes operations that a snapshot does not hold.
+    pub(super) fn set_compacted(&mut self, compacted: VersionVector) {
+        self.compacted = compacted;
     }
 
     fn put_node(&mut self, node: Node) {
@@ -122,6 +142,10 @@ impl Tables for MemoryTables {
         Ok(self.grants.get(&(object, subject.to_owned())).cloned())
     }
 
+    fn fact(&mut self, kind: FactKind, key: &str) -> Result<Option<Fact>> {
+        Ok(self.facts.get(&(kind, key.to_owned())).cloned())
+    }
+
     fn moves_after(&mut self, key: MoveKey) -> Result<Vec<Move>> {
         let later = self.moves.range((Excluded(key), Unbounded)).map(|(_, step)| step);
         Ok(later.filter(|step| !step.placement).cloned().collect())
@@ -148,8 +172,26 @@ impl Tables for MemoryTables {
         Ok(self.deletions.values().filter(concerns).cloned().collect())
     }
 
+    fn tagged(&mut self, object: ObjectId) -> Result<Vec<RecordKey>> {
+        let attributes = rows(&self.attributes, object).map(|row| RecordKey::Attribute(object, row.tag));
+        let annotations = rows(&self.annotations, object).map(|row| RecordKey::Annotation(object, row.tag));
+        Ok(attributes.chain(annotations).collect())
+    }
+
+    fn erase(&mut self, object: ObjectId) -> Result<()> {
+        self.versions.retain(|(id, _), _| *id != object);
+        self.attributes.retain(|(id, _), _| *id != object);
+        self.annotations.retain(|(id, _), _| *id != object);
+        self.replicas.retain(|(id, _), _| *id != object);
+        Ok(())
+    }
+
     fn log_beyond(&mut self, saw: &VersionVector) -> Result<Vec<Operation>> {
         Ok(self.log.values().filter(|op| !saw.contains(op.id)).cloned().collect())
+    }
+
+    fn compacted(&mut self) -> Result<VersionVector> {
+        Ok(self.compacted.clone())
     }
 
     fn logged(&mut self, id: OpId) -> Result<Option<Operation>> {
@@ -176,6 +218,7 @@ impl Tables for MemoryTables {
             Record::Annotation(row) => drop(self.annotations.insert((row.object, row.tag), row)),
             Record::Site(row) => drop(self.sites.insert(row.site, row)),
             Record::Grant(row) => drop(self.grants.insert((row.object, row.subject.clone()), row)),
+            Record::Fact(row) => drop(self.facts.insert((row.kind, row.key.clone()), row)),
             Record::Dispute(row) => drop(self.disputes.insert((row.kind, row.object, row.lost.stamp), row)),
         }
         Ok(())
@@ -186,6 +229,7 @@ impl Tables for MemoryTables {
             RecordKey::Deletion(object, op) => drop(self.deletions.remove(&(object, op))),
             RecordKey::Attribute(object, tag) => drop(self.attributes.remove(&(object, tag))),
             RecordKey::Annotation(object, tag) => drop(self.annotations.remove(&(object, tag))),
+            RecordKey::Placement(object, stamp) => drop(self.moves.remove(&(stamp, object))),
         }
         Ok(())
     }

@@ -149,23 +149,29 @@ fn escape(piece: &str, dialect: Dialect) -> String {
     escaped
 }
 
-/// Boolean expression over the row `n` of `nodes`.
-pub(crate) fn predicate(condition: &Condition, dialect: Dialect, parameters: &mut Parameters) -> String {
+/// Boolean expression over the attributes of the object whose id is in a column, such as `n.id`.
+pub(crate) fn predicate(
+    condition: &Condition,
+    object: &'static str,
+    dialect: Dialect,
+    parameters: &mut Parameters,
+) -> String {
     let mut join = |parts: &[Condition], word: &str| {
-        let parts: Vec<String> = parts.iter().map(|part| predicate(part, dialect, parameters)).collect();
+        let parts: Vec<String> =
+            parts.iter().map(|part| predicate(part, object, dialect, parameters)).collect();
         format!("({})", parts.join(word))
     };
     match condition {
         Condition::All(all) => join(all, " AND "),
         Condition::Any(any) => join(any, " OR "),
-        Condition::Not(inner) => format!("NOT {}", predicate(inner, dialect, parameters)),
+        Condition::Not(inner) => format!("NOT {}", predicate(inner, object, dialect, parameters)),
         leaf => {
             let (attribute, tests) = range_tests(leaf, dialect).unwrap_or_default();
             let name = parameters.bind(attribute);
             let tests: Vec<String> = tests.iter().map(|test| format!("({})", test.sql(parameters))).collect();
             // OFFSET keeps PostgreSQL from turning the test of few candidates into a join with all attributes.
             format!(
-                "EXISTS (SELECT 1 FROM attributes a WHERE a.object = n.id AND a.name = {name} AND ({}) LIMIT 1 OFFSET 0)",
+                "EXISTS (SELECT 1 FROM attributes a WHERE a.object = {object} AND a.name = {name} AND ({}) LIMIT 1 OFFSET 0)",
                 tests.join(" OR ")
             )
         }
@@ -216,7 +222,7 @@ mod tests {
 
     fn translated(condition: &str, dialect: Dialect) -> (String, Vec<SqlValue>) {
         let mut parameters = Parameters::default();
-        let sql = predicate(&condition.parse().unwrap(), dialect, &mut parameters);
+        let sql = predicate(&condition.parse().unwrap(), "n.id", dialect, &mut parameters);
         (sql, parameters.0)
     }
 

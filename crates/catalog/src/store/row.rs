@@ -3,6 +3,7 @@
 use super::SqlValue;
 use crate::dispute::{Choice, Dispute, DisputeKind, Settlement, Write};
 use crate::error::{CatalogError, Result};
+use crate::fact::{Fact, FactKind};
 use crate::grant::{Grant, Right};
 use crate::hlc::{Hlc, HlcTime};
 use crate::ids::{ContentHash, Nanos, ObjectId, OpId, SiteId, Tag};
@@ -15,9 +16,10 @@ use crate::value::{Attribute, Finite, Value};
 use crate::vector::VersionVector;
 
 pub(crate) const NODE: &str = "n.id, n.kind, n.made_time, n.made_site, n.parent, n.name, n.named_time, n.named_site, \
-    n.shown, n.trashed, n.current_site, n.current_seq, n.current_position, n.current_set_time, n.current_set_site";
+    n.shown, n.trashed, n.current_site, n.current_seq, n.current_position, n.current_set_time, n.current_set_site, \
+    n.target";
 pub(crate) const MOVE: &str = "time, site, object, parent, name, placement, effective";
-pub(crate) const DELETION: &str = "object, site, seq, time, saw, moved";
+pub(crate) const DELETION: &str = "object, site, seq, time, saw, moved, purge";
 pub(crate) const VERSION: &str = "object, site, seq, position, size, hash, time, home";
 pub(crate) const REPLICA: &str = "object, site, vault, key, version_site, version_seq, version_position, state, set_time, \
     set_site";
@@ -27,6 +29,7 @@ pub(crate) const ANNOTATION: &str = "object, site, seq, position, time, author, 
 pub(crate) const DISPUTE: &str = "kind, object, lost_time, lost_site, lost_seq, won_time, won_site, won_seq, settled_time, \
     settled_site, choice";
 pub(crate) const GRANT: &str = "object, subject, granted, set_time, set_site";
+pub(crate) const FACT: &str = "kind, key, body, set_time, set_site";
 pub(crate) const SITE: &str = "site, applied, seen";
 
 /// Reader of the columns of one row, from left to right.
@@ -99,6 +102,11 @@ impl RowReader {
         self.blob()?.try_into().map(ObjectId).or_else(|_| damaged("object id"))
     }
 
+    fn optional_object(&mut self) -> Result<Option<ObjectId>> {
+        let Some(bytes) = self.optional_blob()? else { return Ok(None) };
+        bytes.try_into().map(|id| Some(ObjectId(id))).or_else(|_| damaged("object id"))
+    }
+
     pub(crate) fn site(&mut self) -> Result<SiteId> {
         SiteId::new(self.count()?).or_else(|_| damaged("site id"))
     }
@@ -135,7 +143,12 @@ impl RowReader {
     pub(crate) fn node(&mut self) -> Result<Node> {
         Ok(Node {
             id: self.object()?,
-            kind: if self.integer()? == 0 { Kind::Collection } else { Kind::Object },
+            kind: match self.integer()? {
+                0 => Kind::Collection,
+                1 => Kind::Object,
+                2 => Kind::Link,
+                _ => return damaged("kind of entry"),
+            },
             made: self.stamp()?,
             parent: self.object()?,
             name: self.name()?,
@@ -143,6 +156,7 @@ impl RowReader {
             shown: self.text()?,
             trashed: self.flag()?,
             current: self.current()?,
+            target: self.optional_object()?,
         })
     }
 
@@ -164,7 +178,7 @@ impl RowReader {
         let (object, op, time) = (self.object()?, self.op()?, HlcTime(self.count()?));
         let saw = self.vector()?;
         let moved = postcard::from_bytes(&self.blob()?).or_else(|_| damaged("list of entries"))?;
-        Ok(Deletion { object, op, stamp: Hlc { time, site: op.site }, saw, moved })
+        Ok(Deletion { object, op, stamp: Hlc { time, site: op.site }, saw, moved, purge: self.flag()? })
     }
 
     pub(crate) fn version(&mut self) -> Result<Version> {
@@ -245,6 +259,13 @@ impl RowReader {
             Some(_) => return damaged("right"),
         };
         Ok(Grant { object, subject, right, set: self.stamp()? })
+    }
+
+    pub(crate) fn fact(&mut self) -> Result<Fact> {
+        let kind =
+            usize::try_from(self.integer()?).ok().and_then(|number| FactKind::ALL.get(number).copied());
+        let Some(kind) = kind else { return damaged("kind of fact") };
+        Ok(Fact { kind, key: self.text()?, body: self.optional_text()?, set: self.stamp()? })
     }
 
     pub(crate) fn progress(&mut self) -> Result<SiteProgress> {

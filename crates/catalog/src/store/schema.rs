@@ -5,17 +5,20 @@
 //! | `migrations` | applied migration |
 //! | `identity` | catalog: its site, and its greatest stamp |
 //! | `sites` | site: how much of its log is applied, and what it had seen |
-//! | `log` | operation, encoded; gap-free by site |
-//! | `nodes` | object or collection, with its registers |
+//! | `log` | operation, encoded; gap-free by site after the removed ones |
+//! | `compacted` | site whose first operations are removed from the log, up to a number |
+//! | `nodes` | object, collection or link, with its registers |
 //! | `moves` | placement or move of a collection |
-//! | `deletions` | deletion in force |
+//! | `deletions` | deletion or purge in force |
 //! | `deletion_entries` | moved entry of a deletion, an index of its column `moved` |
+//! | `unneeded` | place of a replica of this site whose object is purged |
 //! | `versions` | version of an object |
 //! | `replicas` | replica, or its tombstone |
 //! | `attributes` | attribute; exactly one `key_…` column is set |
 //! | `annotations` | annotation of an object or a collection |
 //! | `conflicts` | write that lost against a concurrent one; `noted_ms` is when this site learned of it |
 //! | `grants` | right of a subject on an entry, or its tombstone |
+//! | `facts` | text by kind and key, or its tombstone |
 //! | `quarantine` | operation whose stamp is too far ahead, the next one of its site |
 //!
 //! Stamps are two columns, time and site; tags are three: site, seq, position. No uniqueness beyond identities is
@@ -27,8 +30,17 @@ use crate::error::{CatalogError, Result};
 use crate::hlc::Millis;
 
 /// Statements of each migration, the first being version 1.
-const MIGRATIONS: [&[&str]; 5] =
-    [FIRST, &["CREATE INDEX replicas_key ON replicas (site, vault, key)"], CONFLICTS, QUARANTINE, GRANTS];
+const MIGRATIONS: [&[&str]; 9] = [
+    FIRST,
+    &["CREATE INDEX replicas_key ON replicas (site, vault, key)"],
+    CONFLICTS,
+    QUARANTINE,
+    GRANTS,
+    FACTS,
+    COMPACTION,
+    PURGES,
+    LINKS,
+];
 
 /// Conflicts of version 3: recorded ones, and indexes of those that other tables show.
 const CONFLICTS: &[&str] = &[
@@ -94,6 +106,23 @@ const QUARANTINE: &[&str] =
 const GRANTS: &[&str] =
     &["CREATE TABLE grants (object {blob} NOT NULL, subject {text} NOT NULL, granted {int},
         set_time {int} NOT NULL, set_site {int} NOT NULL, PRIMARY KEY (object, subject)){table}"];
+
+/// Facts of version 6.
+const FACTS: &[&str] = &["CREATE TABLE facts (kind {int} NOT NULL, key {text} NOT NULL, body {text},
+        set_time {int} NOT NULL, set_site {int} NOT NULL, PRIMARY KEY (kind, key)){table}"];
+
+/// Compaction of version 7.
+const COMPACTION: &[&str] = &["CREATE TABLE compacted (site {int} PRIMARY KEY, seq {int} NOT NULL){table}"];
+
+/// Purges of version 8.
+const PURGES: &[&str] = &[
+    "ALTER TABLE deletions ADD COLUMN purge {int} NOT NULL DEFAULT 0",
+    "CREATE TABLE unneeded (vault {text} NOT NULL, key {text} NOT NULL, PRIMARY KEY (vault, key)){table}",
+];
+
+/// Links of version 9.
+const LINKS: &[&str] =
+    &["ALTER TABLE nodes ADD COLUMN target {blob}", "CREATE INDEX nodes_links ON nodes (id) WHERE kind = 2"];
 
 /// Table of applied migrations, made before the first.
 const LEDGER: &str =

@@ -1,11 +1,12 @@
 //! Tables of a database, as merging sees them.
 
-use super::row::{DELETION, DISPUTE, GRANT, MOVE, NODE, REPLICA, RowReader, SITE};
+use super::row::{DELETION, DISPUTE, FACT, GRANT, MOVE, NODE, REPLICA, RowReader, SITE};
 use super::write::{ATTRIBUTE_ROWS, put, put_attributes, remove};
 use super::{CatalogStore, SqlValue, collect, optional};
 use crate::dispute::{Dispute, DisputeKind};
 use crate::encoding::decode;
 use crate::error::Result;
+use crate::fact::{Fact, FactKind};
 use crate::grant::Grant;
 use crate::hlc::Hlc;
 use crate::ids::{ObjectId, OpId, SiteId};
@@ -73,6 +74,11 @@ impl<S: CatalogStore> Tables for SqlTables<'_, S> {
         optional(self.store, &sql, &[object.into(), subject.into()], RowReader::grant)
     }
 
+    fn fact(&mut self, kind: FactKind, key: &str) -> Result<Option<Fact>> {
+        let sql = format!("SELECT {FACT} FROM facts WHERE kind = ?1 AND key = ?2");
+        optional(self.store, &sql, &[SqlValue::Integer(kind as i64), key.into()], RowReader::fact)
+    }
+
     fn moves_after(&mut self, (stamp, object): MoveKey) -> Result<Vec<Move>> {
         let sql = format!(
             "SELECT {MOVE} FROM moves WHERE placement = 0 AND (time, site, object) > (?1, ?2, ?3)
@@ -113,7 +119,7 @@ impl<S: CatalogStore> Tables for SqlTables<'_, S> {
             let marks = marks.join(", ");
             let sql = format!(
                 "SELECT {DELETION} FROM deletions WHERE object IN ({marks}) UNION ALL
-                    SELECT d.object, d.site, d.seq, d.time, d.saw, d.moved FROM deletion_entries e
+                    SELECT d.object, d.site, d.seq, d.time, d.saw, d.moved, d.purge FROM deletion_entries e
                     JOIN deletions d ON d.object = e.object AND d.site = e.site AND d.seq = e.seq
                     WHERE e.entry IN ({marks})"
             );
@@ -126,6 +132,29 @@ impl<S: CatalogStore> Tables for SqlTables<'_, S> {
         Ok(all)
     }
 
+    fn tagged(&mut self, object: ObjectId) -> Result<Vec<RecordKey>> {
+        self.flush()?;
+        let mut keys = Vec::new();
+        for (table, key) in
+            [("attributes", RecordKey::Attribute as fn(_, _) -> _), ("annotations", RecordKey::Annotation)]
+        {
+            let sql = format!("SELECT site, seq, position FROM {table} WHERE object = ?1");
+            keys.extend(collect(self.store, &sql, &[object.into()], |row| Ok(key(object, row.tag()?)))?);
+        }
+        Ok(keys)
+    }
+
+    fn erase(&mut self, object: ObjectId) -> Result<()> {
+        self.flush()?;
+        let keep = "INSERT INTO unneeded SELECT vault, key FROM replicas WHERE object = ?1
+            AND site = (SELECT site FROM identity) AND state IS NOT NULL ON CONFLICT (vault, key) DO NOTHING";
+        self.store.execute(keep, &[object.into()])?;
+        for table in ["versions", "attributes", "annotations", "replicas"] {
+            self.store.execute(&format!("DELETE FROM {table} WHERE object = ?1"), &[object.into()])?;
+        }
+        Ok(())
+    }
+
     fn log_beyond(&mut self, saw: &VersionVector) -> Result<Vec<Operation>> {
         let sites = collect(self.store, "SELECT site FROM sites ORDER BY site", &[], RowReader::site)?;
         let mut all = Vec::new();
@@ -135,6 +164,13 @@ impl<S: CatalogStore> Tables for SqlTables<'_, S> {
             all.extend(collect(self.store, sql, &values, |row| Ok(decode(&row.blob()?)?))?);
         }
         Ok(all)
+    }
+
+    fn compacted(&mut self) -> Result<VersionVector> {
+        let rows = collect(self.store, "SELECT site, seq FROM compacted", &[], |row| {
+            Ok((row.site()?, row.count()?))
+        })?;
+        Ok(rows.into_iter().collect())
     }
 
     fn logged(&mut self, id: OpId) -> Result<Option<Operation>> {

@@ -4,7 +4,7 @@ use super::{CatalogStore, SqlValue};
 use crate::error::{CatalogError, Result};
 use crate::hlc::Hlc;
 use crate::ids::{OpId, Tag};
-use crate::record::{Deletion, Kind, Record, RecordKey, TaggedAttribute};
+use crate::record::{Deletion, Record, RecordKey, TaggedAttribute};
 use crate::value::Value;
 use serde::Serialize;
 
@@ -15,15 +15,16 @@ const ATTRIBUTE_COLUMNS: usize = 11;
 pub(super) const ATTRIBUTE_ROWS: usize = 64;
 
 const NODE: &str =
-    "INSERT INTO nodes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
-    ON CONFLICT (id) DO UPDATE SET parent = excluded.parent, name = excluded.name,
+    "INSERT INTO nodes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+    ON CONFLICT (id) DO UPDATE SET made_time = excluded.made_time, made_site = excluded.made_site,
+    parent = excluded.parent, name = excluded.name,
     named_time = excluded.named_time, named_site = excluded.named_site, shown = excluded.shown,
     trashed = excluded.trashed, current_site = excluded.current_site, current_seq = excluded.current_seq,
     current_position = excluded.current_position, current_set_time = excluded.current_set_time,
     current_set_site = excluded.current_set_site";
 const MOVE: &str = "INSERT INTO moves VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
     ON CONFLICT (time, site, object) DO UPDATE SET effective = excluded.effective";
-const DELETION: &str = "INSERT INTO deletions VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const DELETION: &str = "INSERT INTO deletions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const VERSION: &str = "INSERT INTO versions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 const REPLICA: &str = "INSERT INTO replicas VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
     ON CONFLICT (object, site, vault, key) DO UPDATE SET version_site = excluded.version_site,
@@ -40,6 +41,10 @@ const DISPUTE: &str = "INSERT INTO conflicts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7,
 
 const GRANT: &str = "INSERT INTO grants VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT (object, subject) DO UPDATE SET granted = excluded.granted, set_time = excluded.set_time,
+    set_site = excluded.set_site";
+
+const FACT: &str = "INSERT INTO facts VALUES (?1, ?2, ?3, ?4, ?5)
+    ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body, set_time = excluded.set_time,
     set_site = excluded.set_site";
 
 /// Encodes a part of a record that no statement looks into.
@@ -70,10 +75,10 @@ fn optional_tag(values: &mut Vec<SqlValue>, optional: Option<Tag>) {
 
 /// Writes a record. Attributes are written by [`put_attributes`] instead.
 pub(super) fn put<S: CatalogStore>(store: &mut S, record: &Record) -> Result<()> {
-    let mut values = Vec::with_capacity(15);
+    let mut values = Vec::with_capacity(16);
     let sql = match record {
         Record::Node(node) => {
-            values.extend([node.id.into(), i64::from(node.kind == Kind::Object).into()]);
+            values.extend([node.id.into(), SqlValue::Integer(node.kind as i64)]);
             stamp(&mut values, node.made);
             values.extend([node.parent.into(), node.name.as_str().into()]);
             stamp(&mut values, node.named);
@@ -83,6 +88,7 @@ pub(super) fn put<S: CatalogStore>(store: &mut S, record: &Record) -> Result<()>
                 Some(current) => stamp(&mut values, current.set),
                 None => values.extend([SqlValue::Null, SqlValue::Null]),
             }
+            values.push(node.target.map_or(SqlValue::Null, SqlValue::from));
             NODE
         }
         Record::Move(step) => {
@@ -95,6 +101,7 @@ pub(super) fn put<S: CatalogStore>(store: &mut S, record: &Record) -> Result<()>
             values.push(row.object.into());
             op(&mut values, row.op);
             values.extend([row.stamp.time.0.into(), encoded(&row.saw)?, encoded(&row.moved)?]);
+            values.push(row.purge.into());
             put_moved(store, row)?;
             DELETION
         }
@@ -128,6 +135,12 @@ pub(super) fn put<S: CatalogStore>(store: &mut S, record: &Record) -> Result<()>
             values.push(row.right.map_or(SqlValue::Null, |right| SqlValue::Integer(right as i64)));
             stamp(&mut values, row.set);
             GRANT
+        }
+        Record::Fact(row) => {
+            values.extend([SqlValue::Integer(row.kind as i64), row.key.as_str().into()]);
+            values.push(row.body.as_deref().map_or(SqlValue::Null, SqlValue::from));
+            stamp(&mut values, row.set);
+            FACT
         }
         Record::Dispute(row) => {
             values.extend([SqlValue::Integer(row.kind as i64), row.object.into()]);
@@ -214,6 +227,10 @@ pub(super) fn remove<S: CatalogStore>(store: &mut S, key: RecordKey) -> Result<(
             values.push(object.into());
             tag(&mut values, annotation);
             "DELETE FROM annotations WHERE object = ?1 AND site = ?2 AND seq = ?3 AND position = ?4"
+        }
+        RecordKey::Placement(object, stamp) => {
+            values.extend([object.into(), stamp.time.0.into(), stamp.site.into()]);
+            "DELETE FROM moves WHERE object = ?1 AND time = ?2 AND site = ?3"
         }
     };
     store.execute(sql, &values)?;

@@ -1,8 +1,9 @@
 //! Byte form of operations: golden file, round trips, and damaged bytes.
 
 use holdfast_catalog::{
-    Attribute, Change, Choice, ContentHash, DecodeError, DisputeKind, HlcTime, Name, Nanos, ObjectId, OpId,
-    Operation, ReplicaPlace, ReplicaState, Right, SiteId, Tag, Value, VersionVector, decode, encode,
+    Attribute, Change, Choice, ContentHash, DecodeError, DisputeKind, FactKind, HlcTime, Name, Nanos,
+    ObjectId, OpId, Operation, ReplicaPlace, ReplicaState, Right, SiteId, Tag, Value, VersionVector, decode,
+    encode,
 };
 use proptest::prelude::*;
 
@@ -80,9 +81,41 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
+/// Operation that sets and removes facts.
+fn facts() -> Operation {
+    let (id, time) = (OpId { site: site(3), seq: 7 }, HlcTime::new(3, 2));
+    let fact =
+        |kind, body: Option<&str>| Change::SetFact { kind, key: "k".into(), body: body.map(Into::into) };
+    let changes = vec![fact(FactKind::Site, Some("{}")), fact(FactKind::HoldState, None)];
+    Operation { id, time, after: VersionVector::default(), under: vec![], changes }
+}
+
+/// Operation that removes contents for ever.
+fn purge() -> Operation {
+    let (id, time) = (OpId { site: site(5), seq: 9 }, HlcTime::new(5, 4));
+    let changes = vec![Change::Purge { object: object(1) }, Change::Purge { object: object(2) }];
+    Operation { id, time, after: VersionVector::default(), under: vec![], changes }
+}
+
+/// Operation that makes a link.
+fn link() -> Operation {
+    let (id, time) = (OpId { site: site(6), seq: 10 }, HlcTime::new(6, 5));
+    let (object, target) = (object(1), object(2));
+    let changes =
+        vec![Change::MakeLink { object, parent: ObjectId::ROOT, name: Name::new("l").unwrap(), target }];
+    Operation { id, time, after: VersionVector::default(), under: vec![], changes }
+}
+
+/// Operation without changes, which only acknowledges others.
+fn acknowledgement() -> Operation {
+    let (id, time) = (OpId { site: site(4), seq: 8 }, HlcTime::new(4, 3));
+    let after = VersionVector::from_iter([(site(1), 5), (site(3), 7)]);
+    Operation { id, time, after, under: vec![], changes: vec![] }
+}
+
 #[test]
 fn the_bytes_of_version_1_never_change() {
-    let operations = [rich(), deletion(), marks()];
+    let operations = [rich(), deletion(), marks(), facts(), acknowledgement(), purge(), link()];
     let written: String = operations.iter().map(|op| hex(&encode(op).unwrap()) + "\n").collect();
     assert_eq!(written, GOLDEN);
     for (line, expected) in GOLDEN.lines().zip(operations) {
@@ -122,6 +155,10 @@ fn operations_that_break_a_rule_are_neither_written_nor_read() {
     root.changes = vec![Change::Restore { object: ObjectId::ROOT }];
     let mut empty = deletion();
     empty.changes.clear();
+    let mut purged_twice = purge();
+    purged_twice.changes.push(Change::Purge { object: object(2) });
+    let mut idle = acknowledgement();
+    idle.under.push(object(1));
     let mut zero = deletion();
     zero.id.seq = 0;
     let mut own = deletion();
@@ -131,7 +168,7 @@ fn operations_that_break_a_rule_are_neither_written_nor_read() {
     let mut long = rich();
     long.changes =
         vec![Change::AddAnnotation { object: object(1), author: "a".into(), text: "x".repeat(70_000) }];
-    for (number, op) in [mixed, root, empty, zero, own, twice, long].iter().enumerate() {
+    for (number, op) in [mixed, root, empty, purged_twice, idle, zero, own, twice, long].iter().enumerate() {
         assert!(matches!(encode(op), Err(DecodeError::Invalid(_))), "operation {number}");
     }
 }

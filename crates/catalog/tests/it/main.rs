@@ -5,4 +5,5 @@ mod encoding;
 mod random;
 mod rules;
 mod simulation;
+mod snapshots;
 mod stores;

@@ -55,10 +55,10 @@ impl Pair {
 
     fn exchange(&mut self) {
         let now = self.now();
-        for op in self.a.operations_beyond(self.b.vector(), usize::MAX) {
+        for op in self.a.operations_beyond(self.b.vector(), usize::MAX).unwrap() {
             self.conflicts.extend(self.b.receive(op, now).unwrap().conflicts);
         }
-        for op in self.b.operations_beyond(self.a.vector(), usize::MAX) {
+        for op in self.b.operations_beyond(self.a.vector(), usize::MAX).unwrap() {
             self.conflicts.extend(self.a.receive(op, now).unwrap().conflicts);
         }
         assert_eq!(self.a.digest(), self.b.digest());
@@ -219,6 +219,50 @@ fn records_of_replicas_rescue_nothing() {
 }
 
 #[test]
+fn nothing_brings_a_purged_object_back() {
+    let mut pair = Pair::new();
+    let (x, change) = pair.object(ROOT, "x");
+    pair.at_a(change, &[]);
+    let add = || Change::AddAttribute { object: x, attribute: Attribute::new("a", 1) };
+    pair.at_a(add(), &[]);
+    let change = Pair::trash(&mut pair.a, x);
+    pair.at_a(change, &[]);
+    pair.exchange();
+    // Concurrent changes arrive after the purge at one site, and before it at the other.
+    pair.at_a(Change::Purge { object: x }, &[]);
+    pair.at_b(Change::Restore { object: x }, &[]);
+    pair.at_b(add(), &[]);
+    let rename = Pair::rename(&pair.b, x, ROOT, "y");
+    pair.at_b(rename, &[]);
+    pair.exchange();
+    assert!(pair.node(x).trashed && pair.a.attributes(x).next().is_none());
+    pair.at_a(add(), &[]);
+    pair.exchange();
+    assert!(pair.node(x).trashed && pair.b.attributes(x).next().is_none());
+}
+
+#[test]
+fn a_purged_collection_returns_empty_for_an_unseen_entry() {
+    let mut pair = Pair::new();
+    let top = pair.made_at_a(ROOT, "top");
+    let (x, change) = pair.object(top, "x");
+    pair.at_a(change, &[top]);
+    pair.at_a(Change::AddAttribute { object: top, attribute: Attribute::new("a", 1) }, &[]);
+    let change = Pair::trash(&mut pair.a, top);
+    pair.at_a(change, &[]);
+    pair.exchange();
+    let now = pair.now();
+    let purge = [x, top].map(|object| Change::Purge { object });
+    pair.a.local(purge.to_vec(), vec![], now).unwrap();
+    pair.at_b(Change::Restore { object: top }, &[]);
+    let (y, change) = pair.object(top, "y");
+    pair.at_b(change, &[top]);
+    pair.exchange();
+    assert!(!pair.node(top).trashed && !pair.node(y).trashed && pair.node(x).trashed);
+    assert!(pair.a.attributes(top).next().is_none());
+}
+
+#[test]
 fn a_concurrent_add_outlives_the_removal_of_the_same_triple() {
     let mut pair = Pair::new();
     let x = pair.made_at_a(ROOT, "x");
@@ -243,7 +287,7 @@ fn delivery_is_causal_across_sites() {
     let now = pair.now();
     assert!(c.receive(op.clone(), now).unwrap().applied.is_empty());
     assert!(c.receive(op, now).unwrap().applied.is_empty());
-    let made = pair.a.operations_beyond(&VersionVector::default(), 1).remove(0);
+    let made = pair.a.operations_beyond(&VersionVector::default(), 1).unwrap().remove(0);
     assert_eq!(c.receive(made, now).unwrap().applied.len(), 2);
     assert_eq!(c.digest(), pair.b.digest());
 }
@@ -261,7 +305,11 @@ fn invalid_operations_change_nothing() {
         vec![make],
         vec![in_object],
         vec![Change::Restore { object: other }],
-        vec![make_p, Change::SetCurrent { object: p, version, replaces: None }],
+        vec![make_p.clone(), Change::SetCurrent { object: p, version, replaces: None }],
+        vec![
+            make_p,
+            Change::MakeLink { object: other, parent: ROOT, name: Name::new("l").unwrap(), target: p },
+        ],
     ];
     for changes in invalid {
         let now = pair.now();

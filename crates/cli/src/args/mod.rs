@@ -16,6 +16,6 @@ pub(crate) use index::IndexArg;
 pub(crate) use limits::LimitArgs;
 pub(crate) use load::{LoadArgs, MoreArgs};
 pub(crate) use range::RangeArgs;
-pub(crate) use ring::RingArg;
+pub(crate) use ring::{RingArg, SiteRing};
 pub(crate) use scan::ScanArgs;
-pub(crate) use site::SiteArgs;
+pub(crate) use site::{SiteArgs, password, token};

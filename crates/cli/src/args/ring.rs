@@ -16,6 +16,15 @@ pub(crate) struct RingArg {
     named: PathBuf,
 }
 
+/// Ring of a site in the name space.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SiteRing {
+    /// Name of the site; empty for all sites.
+    pub(crate) site: String,
+    /// Name of the ring at its site; empty for all rings.
+    pub(crate) ring: String,
+}
+
 impl RingArg {
     /// Ring with this path or name.
     pub(crate) fn of(named: PathBuf) -> Self {
@@ -35,6 +44,24 @@ impl RingArg {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Ring of a site, if it is given as `hf://SITE/rings/RING`; the parts that are left out are empty.
+    pub(crate) fn site_ring(&self) -> Result<Option<SiteRing>> {
+        let Some(rest) = self.named.to_str().and_then(|named| named.strip_prefix("hf://")) else {
+            return Ok(None);
+        };
+        let parts: Vec<&str> = rest.trim_end_matches('/').split('/').collect();
+        let (site, ring) = match parts[..] {
+            [site] | [site, "rings"] => (site, ""),
+            [site, "rings", ring] => (site, ring),
+            _ => {
+                return Err(Failure::usage("this is no ring of a site")
+                    .at_path(&self.named)
+                    .advice("write hf://SITE/rings/RING"));
+            }
+        };
+        Ok(Some(SiteRing { site: site.to_owned(), ring: ring.to_owned() }))
     }
 
     /// Path of the index copies that the configuration file names.

@@ -1,6 +1,6 @@
 //! Options that all commands for a site share: its address, token and fingerprint.
 
-use crate::site::Session;
+use crate::site::{KeptToken, Session};
 use holdfast_base::failure::{Failure, Result};
 use holdfast_client::config::{self, SiteEntry};
 use holdfast_remote::Endpoint;
@@ -16,7 +16,7 @@ pub(crate) struct SiteArgs {
     /// Site: its URL, or a name from the configuration file (default: `$HOLDFAST_SITE`, else the only site there)
     #[arg(long, value_name = "URL|NAME")]
     site: Option<String>,
-    /// File with the token, readable by its owner only (default: `$HOLDFAST_TOKEN`, else that of the configuration file)
+    /// File with the token, readable by its owner only (default: `$HOLDFAST_TOKEN`, else that of the configuration file, else that of `holdfast login`)
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// SHA-256 of the only certificate to trust, as the server prints it
@@ -27,19 +27,29 @@ pub(crate) struct SiteArgs {
 impl SiteArgs {
     /// Session with the site. No connection is made yet.
     pub(crate) fn session(&self) -> Result<Session> {
-        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let (mut endpoint, token_file) = self.address()?;
+        endpoint.token = match (&self.token_file, variable("HOLDFAST_TOKEN"), &token_file) {
+            (Some(file), _, _) | (None, None, Some(file)) => Some(token(file)?),
+            (None, Some(token), _) => Some(token),
+            (None, None, None) => KeptToken::of(&endpoint).read()?,
+        };
+        Session::open(&endpoint)
+    }
+
+    /// Address of the site with its fingerprint and without a token, and the token's file of the configuration file.
+    pub(crate) fn address(&self) -> Result<(Endpoint, Option<PathBuf>)> {
         let named = self.site.clone().or_else(|| variable("HOLDFAST_SITE"));
         let entry = entry(named.as_deref())?;
         let mut endpoint = Endpoint::parse(&entry.url).map_err(|error| Failure::usage(error).at("--site"))?;
-        endpoint.token = match (&self.token_file, variable("HOLDFAST_TOKEN"), &entry.token_file) {
-            (Some(file), _, _) | (None, None, Some(file)) => Some(token(file)?),
-            (None, token, _) => token,
-        };
         let fingerprint = self.fingerprint.as_ref().or(entry.fingerprint.as_ref());
         let fingerprint = fingerprint.map(|text| text.parse()).transpose();
         endpoint.fingerprint = fingerprint.map_err(|error| Failure::usage(error).at("--fingerprint"))?;
-        Session::open(&endpoint)
+        Ok((endpoint, entry.token_file))
     }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// Entry of a URL, of a name in the configuration file, or of the only site there.
@@ -73,17 +83,26 @@ fn entry(named: Option<&str>) -> Result<SiteEntry> {
 }
 
 /// Token in a file that only its owner may read.
-fn token(file: &Path) -> Result<String> {
-    let cannot = |error: &std::io::Error| Failure::io("cannot read the token", file, error);
+pub(crate) fn token(file: &Path) -> Result<String> {
+    Ok(secret("token", file)?.trim().to_owned())
+}
+
+/// Password in a file that only its owner may read.
+pub(crate) fn password(file: &Path) -> Result<String> {
+    Ok(secret("password", file)?.trim_end_matches(['\n', '\r']).to_owned())
+}
+
+/// Token or password in a file that only its owner may read.
+fn secret(what: &str, file: &Path) -> Result<String> {
+    let cannot = |error: &std::io::Error| Failure::io(&format!("cannot read the {what}"), file, error);
     let found = std::fs::metadata(file).map_err(|error| cannot(&error))?;
     if found.permissions().mode() & 0o077 != 0 {
-        return Err(Failure::usage("others may read the token")
+        return Err(Failure::usage(format_args!("others may read the {what}"))
             .at_path(file)
             .advice(format_args!("chmod 600 {}", file.display())));
     }
     if found.len() > MOST_TOKEN {
-        return Err(Failure::usage("this is no file with a token").at_path(file));
+        return Err(Failure::usage(format_args!("this is no file with a {what}")).at_path(file));
     }
-    let text = std::fs::read_to_string(file).map_err(|error| cannot(&error))?;
-    Ok(text.trim().to_owned())
+    std::fs::read_to_string(file).map_err(|error| cannot(&error))
 }

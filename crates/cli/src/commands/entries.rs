@@ -1,16 +1,20 @@
 //! Printing of entries of a site, for `ls` and `find`.
 
+use crate::commands::paged_table::PagedTable;
 use crate::out::Out;
 use crate::site::{EntryView, stored};
 use holdfast_base::clean;
 use holdfast_base::failure::Result;
-use holdfast_client::table::{Side, Table};
+use holdfast_client::table::Side;
 use holdfast_remote::CatalogKind;
+
+const COLUMNS: &[(&str, Side)] =
+    &[("bytes", Side::Right), ("stored", Side::Left), ("version", Side::Left), ("path", Side::Left)];
 
 /// Printer of entries: JSON objects, names, or a table.
 pub(crate) struct EntryPrinter<'a> {
     out: &'a mut Out,
-    table: Option<Table>,
+    table: Option<PagedTable>,
     /// Number of entries so far.
     pub(crate) entries: u64,
 }
@@ -18,9 +22,7 @@ pub(crate) struct EntryPrinter<'a> {
 impl<'a> EntryPrinter<'a> {
     /// Printer that shows sizes, times and versions if `long` is set.
     pub(crate) fn new(out: &'a mut Out, long: bool) -> Self {
-        let columns =
-            [("bytes", Side::Right), ("stored", Side::Left), ("version", Side::Left), ("path", Side::Left)];
-        let table = (long && !out.is_json()).then(|| Table::new(&columns));
+        let table = (long && !out.is_json()).then(|| PagedTable::new(COLUMNS));
         Self { out, table, entries: 0 }
     }
 
@@ -34,17 +36,17 @@ impl<'a> EntryPrinter<'a> {
         let shown = format!("{}{slash}", clean(shown));
         let Some(table) = &mut self.table else { return self.out.line(shown) };
         let version = entry.version;
-        table.row([
+        let cells = [
             version.map(|version| version.size.to_string()).unwrap_or_default(),
             version.map(|version| stored(version.stored)).unwrap_or_default(),
             version.map(|version| clean(&version.version)).unwrap_or_default(),
             shown,
-        ]);
-        Ok(())
+        ];
+        table.row(self.out, cells)
     }
 
-    /// Prints the table, if there is one.
+    /// Prints the end of the table, if there is one.
     pub(crate) fn end(self) -> Result<()> {
-        self.table.map_or(Ok(()), |table| self.out.table(&table))
+        self.table.map_or(Ok(()), |table| table.end(self.out))
     }
 }

@@ -2,12 +2,13 @@
 
 use crate::args::FindArgs;
 use crate::args::RangeArgs;
-use crate::args::RingArg;
+use crate::args::{RingArg, SiteArgs, SiteRing};
+use crate::commands::holds::order_line;
 use crate::interruption::interruption;
 use crate::out::{Out, notices};
-use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, HoldId, Ordinal, Timestamp};
+use holdfast_base::{clean, counted};
 use holdfast_client::attribution::current_user;
 use holdfast_client::json::{HoldProgress, NewHold};
 use holdfast_client::orders;
@@ -15,6 +16,7 @@ use holdfast_client::session::{self, ring_failure};
 use holdfast_client::times::{self, When};
 use holdfast_client::words;
 use holdfast_reader::{RingReader, Selection};
+use holdfast_remote::NewHoldOrder;
 use holdfast_ring::{HoldRequest, Order, Outcome, Range};
 use holdfast_standing::{self as standing, Event, Observer};
 use std::sync::Arc;
@@ -29,11 +31,14 @@ use std::sync::atomic::AtomicBool;
     ends when the context of --after has arrived. With --standing it continues until it is\n\
     interrupted, and --resume continues it later. With --distil it continues until only matches and\n\
     context are left, in dense slots.\n\n\
+    A ring of a site, hf://SITE/rings/RING, is held through the site that is asked (--site): the order\n\
+    reaches its recorder also after that was away; `holdfast holds hf://` shows the state of orders.\n\n\
     Examples:\n  holdfast hold lab.hf --last 30s --reason \"door alarm\"\n  \
     holdfast hold lab.hf --stream eth0 --from -5m --to -2m --reason \"outage 4711\" --until +90d\n  \
     holdfast hold lab.hf --where \"size > 500\" --last 5m --before 10s --reason \"large ones\"\n  \
     holdfast hold lab.hf --sample 30s/10m --last 1h --reason \"what is normal\"\n  \
-    holdfast hold /dev/sdb --where \"snr > 12\" --after 1s --standing --quota 20% --reason \"bursts\"", times::HELP))]
+    holdfast hold /dev/sdb --where \"snr > 12\" --after 1s --standing --quota 20% --reason \"bursts\"\n  \
+    holdfast hold hf://ams/rings/lab --last 5m --reason \"burst seen at gva\"", times::HELP))]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
@@ -53,6 +58,44 @@ pub(crate) struct Args {
     /// End of the hold: a time, or a time from now (+7d)
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = times::when)]
     until: Option<When>,
+    #[command(flatten)]
+    site: SiteArgs,
+}
+
+/// Orders a hold of a ring of any site, by the site that is asked.
+fn order(args: &Args, ring: SiteRing, now: Timestamp, until: Timestamp, out: &mut Out) -> Result<()> {
+    let options = args.range.options();
+    if args.find.is_some() || args.find.resume.is_some() || options.ordinals.is_some() {
+        return Err(Failure::usage("a ring of a site is held by times and streams only")
+            .advice("give --from, --to or --last, and --stream"));
+    }
+    if ring.site.is_empty() || ring.ring.is_empty() {
+        return Err(Failure::usage("the ring of a site is missing").advice("write hf://SITE/rings/RING"));
+    }
+    let range = options.resolve(now, 0)?;
+    let bound = |time: Timestamp| (![Timestamp::MIN, Timestamp::MAX].contains(&time)).then_some(time.0);
+    let order = NewHoldOrder {
+        site: Some(ring.site),
+        ring: ring.ring,
+        streams: args.streams.clone(),
+        from: bound(range.from),
+        to: bound(range.to),
+        by_event: range.by_event,
+        reason: args.reason.clone().unwrap_or_default(),
+        owner: args.owner.clone().unwrap_or_else(current_user),
+        until: bound(until),
+    };
+    let session = args.site.session()?;
+    let ordered = session.request(session.site().order_hold(&order))?;
+    if out.is_json() {
+        return out.object(&order_line(&ordered));
+    }
+    let (site, ring) = (clean(&ordered.site), clean(&ordered.ring));
+    out.line(format_args!(
+        "order {}: {} on hf://{site}/rings/{ring}",
+        clean(&ordered.id),
+        clean(&ordered.state)
+    ))
 }
 
 /// Does it.
@@ -63,6 +106,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         return Err(Failure::usage("the hold would have ended already")
             .at(format_args!("--until {}", times::rfc3339(until)))
             .advice("give a time to come, such as +7d"));
+    }
+    if let Some(ring) = args.ring.site_ring()? {
+        return order(args, ring, now, until, out);
     }
     let (path, mut reader) = args.ring.open()?;
     if let Some(id) = args.find.resume {

@@ -1,26 +1,95 @@
 //! `holdfast holds`: what is held on a ring, why, by whom and until when.
 
-use crate::args::RingArg;
+use crate::args::{RingArg, SiteArgs, SiteRing};
 use crate::out::Out;
+use crate::site::stored;
 use holdfast_base::clean;
 use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{ByteSize, Timestamp};
-use holdfast_client::json::{EvaluatedStream, Hold};
+use holdfast_client::json::{EvaluatedStream, Hold, HoldOrderLine};
 use holdfast_client::session::ring_failure;
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
 use holdfast_client::words;
 use holdfast_format::ConditionHold;
+use holdfast_remote::SiteHoldOrder;
 use holdfast_ring::{HoldStatus, StreamStatus};
 use std::time::Duration;
 
 /// List the holds of a ring
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Exits with 3 if there is no hold.\n\n\
-    Example:\n  holdfast holds lab.hf")]
+    For hf://SITE/rings/RING, hf://SITE or hf:// it lists the orders that were given to sites, with their\n\
+    states: ordered, waiting (the ring is away), applied, expired (before the order arrived), refused.\n\n\
+    Examples:\n  holdfast holds lab.hf\n  holdfast holds hf://ams")]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
+    #[command(flatten)]
+    site: SiteArgs,
+}
+
+/// Lists the orders for the rings of sites with their states.
+fn orders(ring: &SiteRing, site: &SiteArgs, out: &mut Out) -> Result<()> {
+    let session = site.session()?;
+    let mut orders = session.request(session.site().hold_orders())?;
+    let is_meant = |wanted: &str, name: &str| wanted.is_empty() || wanted == name;
+    orders.retain(|order| is_meant(&ring.site, &order.site) && is_meant(&ring.ring, &order.ring));
+    if orders.is_empty() {
+        return Err(
+            Failure::nothing("no hold was ordered").advice("`holdfast hold hf://SITE/rings/RING` orders one")
+        );
+    }
+    let mut table = Table::new(&[
+        ("state", Side::Left),
+        ("ring", Side::Left),
+        ("hold", Side::Right),
+        ("ordered", Side::Left),
+        ("by", Side::Left),
+        ("owner", Side::Left),
+        ("reason", Side::Left),
+        ("message", Side::Left),
+    ]);
+    for order in &orders {
+        if out.is_json() {
+            out.object(&order_line(order))?;
+            continue;
+        }
+        table.row([
+            clean(&order.state),
+            format!("hf://{}/rings/{}", clean(&order.site), clean(&order.ring)),
+            order.hold.map(|hold| hold.to_string()).unwrap_or_default(),
+            stored(order.ordered),
+            clean(&order.by),
+            clean(&order.owner),
+            clean(&order.reason),
+            clean(order.message.as_deref().unwrap_or_default()),
+        ]);
+    }
+    if out.is_json() { Ok(()) } else { out.table(&table) }
+}
+
+/// Shape of an order for programs.
+pub(crate) fn order_line(order: &SiteHoldOrder) -> HoldOrderLine<'_> {
+    let time = |time: Option<i64>| time.map(|time| times::rfc3339(Timestamp(time)));
+    HoldOrderLine {
+        order: &order.id,
+        site: &order.site,
+        ring: &order.ring,
+        streams: &order.streams,
+        from: time(order.from),
+        to: time(order.to),
+        reason: &order.reason,
+        owner: &order.owner,
+        by: &order.by,
+        ordered: stored(order.ordered),
+        state: &order.state,
+        changed: order.changed.map(stored),
+        hold: order.hold,
+        slots: order.slots,
+        bytes: order.bytes,
+        message: order.message.as_deref(),
+    }
 }
 
 /// What it looks for, in words.
@@ -59,6 +128,9 @@ fn evaluated(hold: &Hold<'_>) -> String {
 
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    if let Some(ring) = args.ring.site_ring()? {
+        return orders(&ring, &args.site, out);
+    }
     let (_, mut reader) = args.ring.open()?;
     let holds = reader.holds().map_err(|error| ring_failure(&error))?;
     let streams = reader.streams().map_err(|error| ring_failure(&error))?;

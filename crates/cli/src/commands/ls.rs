@@ -55,7 +55,7 @@ fn list(session: &Session, path: &SitePath, recursive: bool, printer: &mut Entry
                 Ok(page) => Ok(Some(page)),
                 // An object is listed as itself.
                 Err(error) if error.kind == RemoteErrorKind::Refused => match site.catalog_stat(&at).await {
-                    Ok(stat) if stat.kind == CatalogKind::Object => Ok(None),
+                    Ok(stat) if stat.kind != CatalogKind::Collection => Ok(None),
                     _ => Err(failure(&error)),
                 },
                 Err(error) => Err(failure(&error)),

@@ -108,7 +108,7 @@ fn walk(folder: &Path, path: &SitePath, sources: &mut Vec<(PathBuf, SitePath)>) 
 }
 
 fn send(session: &Session, file: &Path, path: &SitePath, attributes: &[AttributeText]) -> Result<Sent> {
-    let upload = Upload { session, path, attributes };
+    let upload = Upload { session, path, attributes, replaces: None };
     if file.as_os_str() == "-" {
         let bar = progress::count();
         let sent = upload.reader(io::stdin(), &mut |bytes| bar.set_position(bytes));

@@ -2,12 +2,13 @@
 
 use crate::interruption::interruption;
 use crate::out::Out;
-use crate::serving::{self, EventPrinter, OptionsFile, TransportChoice};
+use crate::serving::{self, EventPrinter, OptionsFile, RecorderHolds, TransportChoice};
 use holdfast_base::failure::{Failure, Result};
 use holdfast_client::json::StartedServer;
 use holdfast_server::{CatalogSource, RunningServer, Server, ServerOptions};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
@@ -42,6 +43,9 @@ pub(crate) struct Args {
     /// Folder of uploads, catalog, tokens and objects (default: ~/.local/share/holdfast/site)
     #[arg(value_name = "DATA")]
     data: Option<PathBuf>,
+    /// Name of this site at other sites [default: the name of this machine]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
     /// Address and port to listen on; port 0 takes a free one [default: 127.0.0.1:7370]
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
@@ -61,6 +65,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let file = args.config.as_deref().map(OptionsFile::read).transpose()?.unwrap_or_default();
     let mut options = ServerOptions::new(&data);
     options.limits = file.limits();
+    options.name = args.name.clone().or_else(|| file.name.clone()).unwrap_or_else(serving::machine_name);
     if let Some(listen) = args.listen.or(file.listen) {
         options.listen = listen;
     }
@@ -74,6 +79,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     options.stores = serving::stores(&data, file.store.vault.as_deref(), &file.store.copies)?;
     options.drivers = file.drivers;
     options.extractors = serving::extractors();
+    options.holds = Some(Arc::new(RecorderHolds));
     let vaults = options.stores.iter().map(|store| store.name.clone()).collect();
     let stop = interruption()?;
     let printer = EventPrinter::start(out.is_json())?;

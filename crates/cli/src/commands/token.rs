@@ -7,7 +7,9 @@ use holdfast_base::{UnitError, clean};
 use holdfast_client::json::{RevokedToken, SiteToken};
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
-use holdfast_server::{Clock, NewToken, ProjectName, Scope, Scopes, TokenId, TokenInfo, TokenStore};
+use holdfast_server::{
+    AccountName, Clock, NewToken, ProjectName, Scope, Scopes, TokenId, TokenInfo, TokenStore,
+};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
@@ -38,12 +40,15 @@ enum What {
         /// Name for people, such as the machine that uses the token
         #[arg(long, value_name = "NAME")]
         name: String,
-        /// Permissions, with commas between: read, write, admin
+        /// Permissions, with commas between: read, write, replicate, admin
         #[arg(long, value_name = "SCOPES", value_delimiter = ',', required = true, value_parser = scope)]
         scope: Vec<Scope>,
         /// Only project that the token gives access to [default: all]
         #[arg(long, value_name = "PROJECT", value_parser = ProjectName::parse)]
         project: Option<ProjectName>,
+        /// Account whose rights limit the token [default: none, and no limit]
+        #[arg(long, value_name = "ACCOUNT", value_parser = AccountName::parse)]
+        account: Option<AccountName>,
         /// Time until the token expires [default: never]
         #[arg(long, value_name = "SPAN", value_parser = span)]
         expires: Option<Duration>,
@@ -80,7 +85,7 @@ struct DataArg {
 
 fn scope(text: &str) -> Result<Scope, String> {
     let found = Scope::ALL.into_iter().find(|scope| scope.name() == text);
-    found.ok_or_else(|| format!("`{text}` is no permission: take read, write or admin"))
+    found.ok_or_else(|| format!("`{text}` is no permission: take read, write, replicate or admin"))
 }
 
 fn span(text: &str) -> Result<Duration, UnitError> {
@@ -94,11 +99,12 @@ fn identity(text: &str) -> Result<TokenId, String> {
 /// Runs the command `holdfast token`.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     match &args.what {
-        What::Create { name, scope, project, expires, quiet, data } => {
+        What::Create { name, scope, project, account, expires, quiet, data } => {
             let new = NewToken {
                 name: name.clone(),
                 scopes: Scopes::of(scope),
                 project: project.clone(),
+                account: account.clone(),
                 expires: expires.map(|span| Clock::System.now().plus(span)),
             };
             create(&data.made()?, new, *quiet, out)
@@ -139,7 +145,9 @@ fn create(store: &TokenStore, new: NewToken, quiet: bool, out: &mut Out) -> Resu
         let scopes = scope_names(&info).join(", ");
         let project = info.project.as_ref().map_or("all projects".to_owned(), |p| format!("project {p}"));
         let end = info.expires.map_or("for ever".to_owned(), |end| format!("until {}", rfc3339(end)));
-        out.line(format_args!("token {id} \"{name}\": {scopes} in {project}, {end}"))?;
+        let account = info.account.as_ref().map(|account| format!(" with the rights of {account}"));
+        let account = account.unwrap_or_default();
+        out.line(format_args!("token {id} \"{name}\": {scopes} in {project}{account}, {end}"))?;
         out.line("keep it: it is shown only now")?;
     }
     out.line(text)
@@ -155,6 +163,7 @@ fn list(store: &TokenStore, out: &mut Out) -> Result<()> {
         ("name", Side::Left),
         ("scopes", Side::Left),
         ("project", Side::Left),
+        ("account", Side::Left),
         ("created", Side::Left),
         ("last use", Side::Left),
         ("state", Side::Left),
@@ -176,6 +185,7 @@ fn list(store: &TokenStore, out: &mut Out) -> Result<()> {
             clean(&token.name),
             scope_names(token).join(","),
             token.project.as_ref().map_or("all".to_owned(), ProjectName::to_string),
+            token.account.as_ref().map(AccountName::to_string).unwrap_or_default(),
             rfc3339(token.created),
             token.last_use.map(rfc3339).unwrap_or_default(),
             state,
@@ -207,6 +217,7 @@ fn shape<'a>(info: &'a TokenInfo, token: Option<&'a str>) -> SiteToken<'a> {
         name: &info.name,
         scopes: scope_names(info),
         project: info.project.as_ref().map(ProjectName::as_str),
+        account: info.account.as_ref().map(AccountName::as_str),
         created: rfc3339(info.created),
         expires: info.expires.map(rfc3339),
         revoked: info.revoked.map(rfc3339),

@@ -4,6 +4,7 @@
 mod dataset_extractor;
 mod event_printer;
 mod options_file;
+mod recorder_holds;
 mod vault_store;
 
 use crate::folders;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 pub(crate) use dataset_extractor::extractors;
 pub(crate) use event_printer::EventPrinter;
 pub(crate) use options_file::{OptionsFile, TransportChoice};
+pub(crate) use recorder_holds::RecorderHolds;
 pub(crate) use vault_store::stores;
 
 /// Data folder of a server: the given one, or the user's.
@@ -33,4 +35,11 @@ pub(crate) fn failure(error: &ServerError) -> Failure {
 /// Time of the server as commands show it.
 pub(crate) fn rfc3339(time: Timestamp) -> String {
     times::rfc3339(holdfast_base::Timestamp(time.milliseconds().saturating_mul(1_000_000)))
+}
+
+/// Name of this machine, or `site` where it is not told.
+pub(crate) fn machine_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "site".to_owned() } else { name.to_owned() }
 }

@@ -15,6 +15,8 @@ use std::time::Duration;
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OptionsFile {
+    /// Name of this site at other sites.
+    pub(crate) name: Option<String>,
     /// Address to listen on.
     pub(crate) listen: Option<SocketAddr>,
     /// Encryption of the connections.

@@ -37,6 +37,12 @@ impl SitePath {
         self.is_folder
     }
 
+    /// Path of the collection above; the root is above itself.
+    pub(crate) fn parent(&self) -> Self {
+        let above = self.names.len().saturating_sub(1);
+        Self { names: self.names[..above].to_vec(), is_folder: true }
+    }
+
     /// Path of an entry below this one; `below` has names with slashes between them.
     pub(crate) fn child(&self, below: &str) -> Self {
         let mut names = self.names.clone();
@@ -82,6 +88,7 @@ mod tests {
         assert_eq!((path.name(), path.is_folder()), (Some("run1.dada"), false));
         let folder: SitePath = "/lab/2026/".parse().unwrap();
         assert!(folder.is_folder() && "/lab".parse::<SitePath>().unwrap().is_folder());
+        assert_eq!(folder.parent().to_string(), "/lab");
         assert_eq!(folder.child("a/b").to_string(), "/lab/2026/a/b");
         let root: SitePath = "/".parse().unwrap();
         assert_eq!((root.project(), root.to_string().as_str()), (None, "/"));

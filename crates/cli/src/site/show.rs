@@ -42,10 +42,12 @@ pub(crate) fn stored(milliseconds: i64) -> String {
     times::rfc3339(Timestamp(milliseconds.saturating_mul(1_000_000)))
 }
 
-fn kind_name(kind: CatalogKind) -> &'static str {
+/// Name of the kind of an entry.
+pub(crate) fn kind_name(kind: CatalogKind) -> &'static str {
     match kind {
         CatalogKind::Object => "object",
         CatalogKind::Collection => "collection",
+        CatalogKind::Link => "link",
     }
 }
 

@@ -41,6 +41,8 @@ pub(crate) struct Upload<'a> {
     pub(crate) path: &'a SitePath,
     /// Attributes that the object gets.
     pub(crate) attributes: &'a [AttributeText],
+    /// Version that must be current when the upload is stored, or `none` if the path must be free.
+    pub(crate) replaces: Option<&'a str>,
 }
 
 /// Contents that a site has stored.
@@ -103,7 +105,9 @@ impl Upload<'_> {
     fn new_upload(&self, length: Option<u64>) -> NewUpload {
         let mut keys = BTreeSet::new();
         let metadata = self.attributes.iter().filter_map(AttributeText::metadata);
-        let metadata = metadata.filter(|(key, _)| keys.insert(key.clone())).collect();
+        let metadata = metadata.filter(|(key, _)| keys.insert(key.clone()));
+        let replaces = self.replaces.map(|version| ("replaces".to_owned(), version.to_owned()));
+        let metadata = metadata.chain(replaces).collect();
         let project = self.path.project().map(str::to_owned);
         NewUpload { project, path: self.path.inside(), metadata, length, first: None }
     }

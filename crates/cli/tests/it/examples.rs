@@ -42,7 +42,7 @@ fn examples(help: &str) -> Vec<String> {
         shown.lines().map(str::trim).filter(|line| line.starts_with("holdfast ") && !line.ends_with('\\'));
     lines
         .filter(|line| {
-            !["/dev/", "iface:", "s3:", "RING", "[", "--watch", "--follow"]
+            !["/dev/", "iface:", "s3:", "RING", "[", "--watch", "--follow", "hf://"]
                 .iter()
                 .any(|word| line.contains(word))
         })
@@ -101,8 +101,24 @@ fn the_examples_of_every_help_work() {
     lab(dir);
     let mut ran = 0;
     for command in [
-        "", "format", "record", "status", "streams", "slots", "gaps", "read", "hold", "holds", "release",
-        "purge", "grow", "serve", "audit", "check", "metrics",
+        "",
+        "format",
+        "record",
+        "status",
+        "streams",
+        "slots",
+        "gaps",
+        "read",
+        "hold",
+        "holds",
+        "release",
+        "purge",
+        "grow",
+        "serve",
+        "audit",
+        "check",
+        "metrics",
+        "completion",
     ] {
         let help = ends(dir, &format!("{command} --help"), 0).out;
         let examples = examples(&help);

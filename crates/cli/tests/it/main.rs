@@ -1,6 +1,7 @@
 //! Tests of `cli` through its public interface; one module a subject.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod accounts;
 mod alone;
 mod answers;
 mod asked;
@@ -8,6 +9,7 @@ mod audit;
 mod bags;
 mod beside;
 mod birds_eye;
+mod chaos;
 mod common;
 mod conversions;
 mod datasets;
@@ -26,10 +28,12 @@ mod hits;
 mod holding;
 mod index;
 mod inputs;
+mod joined_sites;
 mod json_fields;
 mod live;
 mod mcap;
 mod meanwhile;
+mod name_space;
 mod own_tables;
 mod packed_folders;
 mod pins;

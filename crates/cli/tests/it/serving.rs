@@ -392,7 +392,7 @@ fn wrong_options_of_a_site_are_told() {
 }
 
 /// Commands of a help text, as they stand there.
-fn examples(help: &str) -> Vec<String> {
+pub(crate) fn examples(help: &str) -> Vec<String> {
     let shown = help.split_once("\nExample").unwrap_or_default().1;
     let lines = shown.lines().map(str::trim);
     let lines = lines.filter(|line| line.starts_with("holdfast ") || line.starts_with("cat "));
@@ -408,23 +408,37 @@ fn the_examples_of_site_commands_work() {
         fs::create_dir_all(dir.join(name).parent().unwrap()).unwrap();
         fs::write(dir.join(name), noise(5000, name.len() as u64)).unwrap();
     }
-    let program = Path::new(env!("CARGO_BIN_EXE_holdfast"));
-    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
-    for command in ["put", "meta", "find", "ls", "stat", "get"] {
+    let reading = ["put", "meta", "find", "ls", "stat", "get"];
+    let rights = ["account", "group", "mkdir", "grant", "grants", "revoke"];
+    let tree = ["touch", "tree", "du", "cat", "replicas", "cp", "ln", "mv", "rm", "trash", "edit"];
+    for command in reading.into_iter().chain(rights).chain(tree) {
         let all = examples(&ends(dir, &format!("{command} --help"), 0).out);
-        assert!(all.len() > 1, "{command}");
+        assert!(!all.is_empty(), "{command}");
+        if command == "group" {
+            // The examples of `account` have made and removed their accounts.
+            for line in ["account add ann", "account add bob", "mkdir /public"] {
+                site.ends(line, 0);
+            }
+        }
         for example in all.iter().filter(|example| !example.contains("--growing")) {
-            let mut shell = std::process::Command::new("sh");
-            shell.args(["-ec", example]).current_dir(dir).env("PATH", &path).stdin(Stdio::null());
-            let settings = holdfast(dir);
-            let pairs = settings.get_envs().filter_map(|(name, value)| Some((name, value?)));
-            shell.envs(pairs).env("HOLDFAST_SITE", site.url());
             if command == "get" {
                 // The file that the example makes.
                 let _ = fs::remove_file(dir.join("run1.dada"));
             }
-            let said: Said = shell.output().unwrap().into();
+            let said = run_example(dir, &site, example);
             assert_eq!(said.code, Some(0), "{example}: {}{}", said.out, said.err);
         }
     }
+}
+
+/// Runs an example of a help text as it stands there, for a site.
+pub(crate) fn run_example(dir: &Path, site: &Site, example: &str) -> Said {
+    let program = Path::new(env!("CARGO_BIN_EXE_holdfast"));
+    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-ec", example]).current_dir(dir).env("PATH", &path).stdin(Stdio::null());
+    let settings = holdfast(dir);
+    let pairs = settings.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    shell.envs(pairs).env("HOLDFAST_SITE", site.url()).env("EDITOR", "true");
+    shell.env_remove("VISUAL").output().unwrap().into()
 }

@@ -1,10 +1,12 @@
 //! JSON shapes of results: what commands, a server and Python give programs. Their fields are promised, and listed in
 //! `docs/commands.md`. Results of planning and proving are shapes of `planning`.
 
+mod accounts;
 mod act;
 mod audit;
 mod check;
 mod condition_hold;
+mod copies;
 mod counters;
 mod datasets;
 mod exports;
@@ -16,17 +18,24 @@ mod guarantee;
 mod holds;
 mod index;
 mod orders;
+mod peers;
 mod scans;
 mod ships;
 mod sites;
 mod slots;
 mod status;
 mod streams;
+mod tree;
 
+pub use accounts::{
+    AccountLine, ChangedPassword, GrantLine, LoggedInLine, LoggedOutLine, MemberLine, RemovedAccount,
+    SiteAuditLine,
+};
 pub use act::Act;
 pub use audit::{AppendedActs, DroppedActs};
 pub use check::{CheckedRing, DamagedPlace, RebuiltRing};
 pub use condition_hold::{DistilledSlots, HoldProgress, UnseenElements};
+pub use copies::{HoldOrderLine, JobLine, PolicyLine, PurgedEntry, RemovedPolicy, StagedVersions};
 pub use counters::Counters;
 pub use datasets::{
     ArchivedDataset, CheckedVault, ConvertedFile, DamagedDataset, DamagedPart, DatasetInfo, EvacuatedHold,
@@ -43,6 +52,7 @@ pub use holdfast_export::json::{Gap, time, time_if};
 pub use holds::{EvaluatedStream, Hold, HoldCondition};
 pub use index::CopiedIndex;
 pub use orders::{GrownRing, NewHold, PurgedRange, ReleasedHold};
+pub use peers::{ConflictLine, ConflictWriteLine, DigestLine, PeerLine, RemovedPeer, SettledConflict};
 pub use scans::{
     CryptedItem, FoundItem, FoundLine, FoundMatch, ItemHashes, ItemStatistics, ModuleResult, ModuleTotal,
     ScanReport, ScannedItem,
@@ -55,3 +65,6 @@ pub use sites::{
 pub use slots::Slot;
 pub use status::{DroppedElements, Lane, Recorder, RingStatus, Source};
 pub use streams::{Attribute, Stream};
+pub use tree::{
+    CopiedEntry, EditedObject, MovedEntry, PlaceUsage, ReplicaLine, SiteEntryId, TouchedObject, TrashLine,
+};

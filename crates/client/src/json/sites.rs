@@ -23,6 +23,7 @@ pub struct SiteToken<'a> {
     pub name: &'a str,
     pub scopes: Vec<&'a str>,
     pub project: Option<&'a str>,
+    pub account: Option<&'a str>,
     pub created: String,
     pub expires: Option<String>,
     pub revoked: Option<String>,

@@ -6,5 +6,6 @@ mod foreign;
 mod objects;
 mod offline;
 mod tls;
+mod tree;
 mod uploads;
 mod world;

@@ -118,6 +118,7 @@ fn a_token_grants_its_project_only() {
     use holdfast_server::{NewToken, ProjectName, Scope, Scopes};
     let world = World::new();
     let new = NewToken {
+        account: None,
         name: "test".to_owned(),
         scopes: Scopes::of(&[Scope::Write]),
         project: Some(ProjectName::parse("p").unwrap()),

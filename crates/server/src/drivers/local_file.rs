@@ -56,7 +56,8 @@ impl LocalFile {
     }
 }
 
-fn copy(contents: &dyn ReadAt, version: &Version, folder: &Path) -> io::Result<NamedTempFile> {
+/// Copies the contents of a version into a temporary file, and compares their hash.
+pub(crate) fn copy(contents: &dyn ReadAt, version: &Version, folder: &Path) -> io::Result<NamedTempFile> {
     let mut file = NamedTempFile::new_in(folder)?;
     let mut hasher = blake3::Hasher::new();
     let mut piece = vec![0; PIECE];

@@ -11,6 +11,7 @@ mod runner;
 mod scheduler;
 pub(crate) mod tasks;
 
+pub(crate) use local_file::copy;
 pub(crate) use options::check;
 pub use options::{CommandOptions, DriverAction, DriverOptions, ExtractOptions};
 pub(crate) use runner::Runner;

@@ -3,19 +3,25 @@
 //! The first name of a path is the project, and decides the access. A token of one project sees that project only.
 
 mod body;
+pub(super) mod replicas;
+pub(super) mod trash;
+pub(super) mod tree;
 
 use crate::access::Access;
 use crate::app::App;
+use crate::authorization::Verb;
 use crate::extract::read_value;
-use crate::object_path::ProjectName;
+use crate::object_path::{ObjectPath, ProjectName};
+use crate::principal::Principal;
 use crate::problem::{Problem, ProblemKind};
 use crate::site::AnyStore;
 use crate::store_error::blocking;
-use crate::token::Scope;
 use axum::extract::{Query, State};
 use axum::{Extension, Json};
 use body::{AttributeChanges, Entry, FoundEntry, FoundPage, ListPage, StatBody};
-use holdfast_catalog::{Attribute, Catalog, CatalogError, CatalogPath, Condition, Find, ObjectId};
+use holdfast_catalog::{
+    Attribute, Catalog, CatalogError, CatalogPath, Condition, Find, Kind, ObjectId, Right,
+};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
@@ -63,18 +69,62 @@ pub(crate) struct FindChoice {
 }
 
 /// Path of a request, if the request has access to it. Without a path it is the project of the token, or the root.
-fn allowed(access: &Access, path: Option<&str>, scope: Scope) -> Result<CatalogPath, Problem> {
+pub(super) async fn allowed(
+    app: &App,
+    access: &Access,
+    path: Option<&str>,
+    verb: Verb,
+) -> Result<CatalogPath, Problem> {
     let bad = |error| Problem::new(ProblemKind::BadName, error);
     let own = || access.own_project().map(|own| CatalogPath::root().child(own.as_str()));
     let path = path.map(str::parse).or_else(own).transpose().map_err(bad)?.unwrap_or_default();
     let project = path.components().first().map(|project| ProjectName::parse(project)).transpose();
-    let project = project.map_err(|error| Problem::name("use the path", &error))?;
-    access.require(&[scope], project.as_ref())?;
+    project.map_err(|error| Problem::name("use the path", &error))?;
+    authorize(app, access, verb, &path).await?;
+    Ok(path)
+}
+
+/// Requires scope and rights for a verb on a path.
+pub(super) async fn authorize(
+    app: &App,
+    access: &Access,
+    verb: Verb,
+    path: &CatalogPath,
+) -> Result<(), Problem> {
+    let at = path.clone();
+    let target = match access.limits() {
+        Some(_) if verb != Verb::List => {
+            with(app, "find the entry", move |catalog| catalog.link_target(&at)).await?
+        }
+        _ => None,
+    };
+    access.require_on(verb, path, target.as_ref())
+}
+
+/// True if the account of a request may read an entry, and the target of a link.
+pub(super) fn is_readable(
+    catalog: &mut Catalog<AnyStore>,
+    limits: Option<&Principal>,
+    path: &CatalogPath,
+    kind: Kind,
+) -> Result<bool, CatalogError> {
+    let Some(principal) = limits else { return Ok(true) };
+    let has = |path: &CatalogPath| principal.right_on(path).is_some();
+    Ok(has(path) && (kind != Kind::Link || catalog.link_target(path)?.is_none_or(|target| has(&target))))
+}
+
+/// Path of a request that a new entry gets, if the request may write there. Uploads could make the same path.
+async fn allowed_new(app: &App, access: &Access, path: &str) -> Result<CatalogPath, Problem> {
+    let path = allowed(app, access, Some(path), Verb::Change).await?;
+    if let Some(inside) = path.components().get(1..).filter(|inside| !inside.is_empty()) {
+        let checked = ObjectPath::parse(&inside.join("/"));
+        checked.map_err(|error| Problem::name("use the path", &error))?;
+    }
     Ok(path)
 }
 
 /// Runs work on the catalog on a blocking thread.
-async fn with<T: Send + 'static>(
+pub(crate) async fn with<T: Send + 'static>(
     app: &App,
     action: &str,
     work: impl FnOnce(&mut Catalog<AnyStore>) -> Result<T, CatalogError> + Send + 'static,
@@ -84,10 +134,13 @@ async fn with<T: Send + 'static>(
     done.map_err(|error| Problem::store(action, &error))?.map_err(|error| problem(action, &error))
 }
 
-fn problem(action: &str, error: &CatalogError) -> Problem {
+pub(super) fn problem(action: &str, error: &CatalogError) -> Problem {
     match error {
         CatalogError::NotFound { .. } => Problem::new(ProblemKind::NotFound, error),
+        CatalogError::Exists { .. } => Problem::new(ProblemKind::NameTaken, error),
         CatalogError::Name(_) => Problem::new(ProblemKind::BadName, error),
+        CatalogError::Unacknowledged { .. } => Problem::new(ProblemKind::Unacknowledged, error),
+        CatalogError::Compacted { .. } => Problem::new(ProblemKind::Compacted, error),
         CatalogError::Unsuitable { .. }
         | CatalogError::Value(_)
         | CatalogError::Condition(_)
@@ -106,7 +159,7 @@ pub(crate) async fn stat(
     Extension(access): Extension<Access>,
     Query(place): Query<Place>,
 ) -> Result<Json<StatBody>, Problem> {
-    let path = allowed(&access, Some(&place.path), Scope::Read)?;
+    let path = allowed(&app, &access, Some(&place.path), Verb::Read).await?;
     let wanted = path.clone();
     let stat = with(&app, "read the entry", move |catalog| catalog.stat(&wanted)).await?;
     Ok(Json(StatBody::new(&path, stat)))
@@ -120,9 +173,24 @@ pub(crate) async fn list(
     Extension(access): Extension<Access>,
     Query(choice): Query<ListChoice>,
 ) -> Result<Json<ListPage>, Problem> {
-    let path = allowed(&access, choice.path.as_deref(), Scope::Read)?;
+    let path = allowed(&app, &access, choice.path.as_deref(), Verb::List).await?;
     let count = choice.count.unwrap_or(MOST_ENTRIES).min(MOST_ENTRIES);
-    let list = move |catalog: &mut Catalog<_>| catalog.list(&path, choice.after.as_deref(), count);
+    let limits = access.limits().cloned();
+    let list = move |catalog: &mut Catalog<_>| {
+        let mut listing = catalog.list(&path, choice.after.as_deref(), count)?;
+        if let Some(principal) = limits {
+            let mut shown = Vec::new();
+            for entry in listing.entries {
+                let at = path.child(&entry.node.shown)?;
+                let leads = entry.node.kind == Kind::Collection && principal.reaches(&at, Right::Read);
+                if leads || is_readable(catalog, Some(&principal), &at, entry.node.kind)? {
+                    shown.push(entry);
+                }
+            }
+            listing.entries = shown;
+        }
+        Ok(listing)
+    };
     let listing = with(&app, "list the collection", list).await?;
     let entries = listing.entries.into_iter().map(Entry::from).collect();
     Ok(Json(ListPage { entries, next: listing.next }))
@@ -138,7 +206,7 @@ pub(crate) async fn find(
     Extension(access): Extension<Access>,
     Query(choice): Query<FindChoice>,
 ) -> Result<Json<FoundPage>, Problem> {
-    let under = allowed(&access, choice.under.as_deref(), Scope::Read)?;
+    let under = allowed(&app, &access, choice.under.as_deref(), Verb::List).await?;
     let bad = |error: &dyn std::fmt::Display| Problem::new(ProblemKind::BadRequest, error);
     let condition = choice.condition.as_deref().map(str::parse::<Condition>).transpose();
     let condition = condition.map_err(|error| bad(&error))?;
@@ -146,7 +214,19 @@ pub(crate) async fn find(
     let after = after.map_err(|error| bad(&error))?;
     let count = choice.count.unwrap_or(MOST_ENTRIES).min(MOST_ENTRIES);
     let find = Find { under, condition, name: choice.name };
-    let page = with(&app, "search the catalog", move |catalog| catalog.find(&find, after, count)).await?;
+    let limits = access.limits().cloned();
+    let search = move |catalog: &mut Catalog<_>| {
+        let mut page = catalog.find(&find, after, count)?;
+        let mut readable = Vec::new();
+        for found in page.found {
+            if is_readable(catalog, limits.as_deref(), &found.path, found.entry.node.kind)? {
+                readable.push(found);
+            }
+        }
+        page.found = readable;
+        Ok(page)
+    };
+    let page = with(&app, "search the catalog", search).await?;
     Ok(Json(FoundPage {
         entries: page.found.into_iter().map(FoundEntry::from).collect(),
         next: page.next.map(|next| next.to_string()),
@@ -163,7 +243,7 @@ pub(crate) async fn change_attributes(
     Query(place): Query<Place>,
     Json(changes): Json<AttributeChanges>,
 ) -> Result<Json<StatBody>, Problem> {
-    let path = allowed(&access, Some(&place.path), Scope::Write)?;
+    let path = allowed(&app, &access, Some(&place.path), Verb::Change).await?;
     if changes.add.len() > MOST_ATTRIBUTES {
         let detail = "cannot change the attributes: more than 1000 are added at once; send several requests";
         return Err(Problem::new(ProblemKind::BadRequest, detail));

@@ -1,9 +1,19 @@
 //! Routes of the HTTP interface, one file for each group. Each handler checks scopes, reads headers and calls the stores.
 
+mod accounts;
+mod audit;
 mod catalog;
+mod conflicts;
 mod drivers;
+mod grants;
+mod holds;
+mod jobs;
+mod login;
 mod objects;
+mod policies;
 mod rename;
+mod replication;
+mod sites;
 mod status;
 mod tokens;
 mod tus;
@@ -15,17 +25,21 @@ mod uploads;
 
 use crate::access::{Access, Peer, check_access};
 use crate::app::App;
+use crate::authorization::Verb;
 use crate::contents::STATE;
 use crate::live_upload::LiveUpload;
 use crate::log::Event;
+use crate::object_path::{ObjectPath, ProjectName};
 use crate::problem::{Problem, ProblemKind};
+use crate::replication::MOST_BATCH;
 use crate::token::{Scope, TokenId};
 use crate::upload_id::UploadId;
 use crate::upload_record::{UploadRecord, UploadState};
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
+use holdfast_catalog::{CatalogPath, Right};
 use http::header::CONTENT_LENGTH;
 use std::sync::Arc;
 use std::time::Instant;
@@ -33,6 +47,8 @@ use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+
+pub(crate) use catalog::with as with_catalog;
 
 /// Bytes of an error's text that become the reason of a problem.
 const MOST_REASON: usize = 1024;
@@ -82,7 +98,36 @@ fn private() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(catalog::list))
         .routes(routes!(catalog::find))
         .routes(routes!(catalog::change_attributes))
+        .routes(routes!(catalog::tree::make_collection))
+        .routes(routes!(catalog::tree::move_entry))
+        .routes(routes!(catalog::tree::link))
+        .routes(routes!(catalog::tree::copy))
+        .routes(routes!(catalog::tree::delete))
+        .routes(routes!(catalog::trash::list))
+        .routes(routes!(catalog::trash::restore, catalog::trash::purge))
+        .routes(routes!(catalog::replicas::list))
         .routes(routes!(drivers::runs))
+        .routes(routes!(replication::state))
+        .routes(routes!(replication::push, replication::pull))
+        .layer(DefaultBodyLimit::max(MOST_BATCH))
+        .routes(routes!(replication::read))
+        .routes(routes!(replication::snapshot))
+        .routes(routes!(replication::digest))
+        .routes(routes!(policies::list, policies::set, policies::remove))
+        .routes(routes!(jobs::list, jobs::stage))
+        .routes(routes!(holds::list, holds::order))
+        .routes(routes!(conflicts::list))
+        .routes(routes!(conflicts::settle))
+        .routes(routes!(sites::list))
+        .routes(routes!(sites::change, sites::remove))
+        .routes(routes!(accounts::list, accounts::add))
+        .routes(routes!(accounts::change, accounts::remove))
+        .routes(routes!(accounts::groups))
+        .routes(routes!(accounts::join, accounts::leave))
+        .routes(routes!(grants::list, grants::grant, grants::revoke))
+        .routes(routes!(login::log_in, login::log_out))
+        .routes(routes!(audit::list))
+        .routes(routes!(login::change_password))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
         .routes(routes!(status::metrics))
@@ -170,8 +215,36 @@ async fn find_upload(
     let upload = found.map_err(|error| Problem::store("find the upload", &error))?.ok_or_else(missing)?;
     let record = upload.record();
     access.require(scopes, record.project.as_ref())?;
+    let verb = if scopes.contains(&Scope::Read) { Verb::Read } else { Verb::Upload };
+    check_rights(app, access, verb, record.project.as_ref(), record.path.as_ref()).await?;
     check_usable(app, &record)?;
     Ok((upload, record))
+}
+
+/// Path in the catalog of a project, or of an object in it.
+fn place(project: &ProjectName, path: Option<&ObjectPath>) -> Result<CatalogPath, Problem> {
+    let text = path.map_or_else(|| format!("/{project}"), |path| format!("/{project}/{path}"));
+    text.parse().map_err(|error| Problem::new(ProblemKind::BadName, error))
+}
+
+/// Requires the rights of an account for an upload. A part without a path needs the right anywhere in its project.
+async fn check_rights(
+    app: &App,
+    access: &Access,
+    verb: Verb,
+    project: Option<&ProjectName>,
+    path: Option<&ObjectPath>,
+) -> Result<(), Problem> {
+    let Some(principal) = access.limits() else { return Ok(()) };
+    let above = project.map(|project| place(project, path)).transpose()?.unwrap_or_default();
+    if path.is_none() && principal.reaches(&above, Right::Write) {
+        return Ok(());
+    }
+    let target = with_catalog(app, "find the entry", {
+        let above = above.clone();
+        move |catalog| catalog.link_target(&above)
+    });
+    access.require_rights(verb, &above, target.await?.as_ref())
 }
 
 /// Refuses the use of an upload that is gone or has failed.

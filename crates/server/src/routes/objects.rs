@@ -1,19 +1,21 @@
 //! Reads of objects by project and path: finished versions, and uploads that grow towards the next version.
 
+use super::catalog::{authorize, is_readable, with};
 use super::uploads::{Follow, open_stored, open_upload};
 use crate::access::Access;
 use crate::app::App;
 use crate::archive::{StoredVersion, VersionId};
+use crate::authorization::Verb;
 use crate::contents::{Contents, respond};
 use crate::object_path::{ObjectPath, ProjectName};
 use crate::problem::{Problem, ProblemKind};
 use crate::store_error::blocking;
-use crate::token::Scope;
 use crate::upload_record::{UploadRecord, UploadState};
 use crate::upload_table;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use axum::{Extension, Json};
+use holdfast_catalog::{Catalog, CatalogPath, Kind};
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -114,11 +116,18 @@ pub(crate) async fn list(
     Query(page): Query<Page>,
 ) -> Result<Json<Listing>, Problem> {
     let project = project(&name)?;
-    access.require(&[Scope::Read], Some(&project))?;
+    let at = super::place(&project, None)?;
+    authorize(&app, &access, Verb::List, &at).await?;
     let after = page.after.as_deref().map(path).transpose()?;
     let only = page.versions.as_deref().map(path).transpose()?;
+    if let Some(only) = &only {
+        authorize(&app, &access, Verb::Read, &super::place(&project, Some(only))?).await?;
+    }
     let count = page.count.unwrap_or(MOST_OBJECTS).min(MOST_OBJECTS);
     let is_page = only.is_none();
+    let of_project = project.clone();
+    let is_shown =
+        |path: &ObjectPath| super::place(&of_project, Some(path)).is_ok_and(|path| access.can_read(&path));
     let (archive, of, of_path) = (Arc::clone(&app.archive), project.clone(), only.clone());
     let found = blocking(move || match &of_path {
         Some(path) => archive.versions(&of, path),
@@ -130,12 +139,36 @@ pub(crate) async fn list(
     let uploads = app.uploads.database.read(read).await;
     let mut uploads = uploads.map_err(|error| Problem::internal("list the project", error))?;
     uploads.retain(|record| only.is_none() || record.path == only);
+    uploads.retain(|record| record.path.as_ref().is_some_and(is_shown));
     let next = found.last().filter(|_| is_page && found.len() == count).map(|last| last.path.to_string());
+    let found = readable(&app, &access, &of_project, found).await?;
     Ok(Json(Listing {
         objects: found.iter().map(object).collect(),
         growing: uploads.into_iter().filter_map(growing).collect(),
         next,
     }))
+}
+
+/// Versions that the request may read: the account needs the right on their paths, and on the targets of links.
+async fn readable(
+    app: &App,
+    access: &Access,
+    project: &ProjectName,
+    found: Vec<StoredVersion>,
+) -> Result<Vec<StoredVersion>, Problem> {
+    let Some(principal) = access.limits().cloned() else { return Ok(found) };
+    let project = project.clone();
+    let choose = move |catalog: &mut Catalog<_>| {
+        let mut readable = Vec::new();
+        for stored in found {
+            let path: CatalogPath = format!("/{project}/{}", stored.path).parse()?;
+            if is_readable(catalog, Some(&principal), &path, Kind::Link)? {
+                readable.push(stored);
+            }
+        }
+        Ok(readable)
+    };
+    with(app, "list the project", choose).await
 }
 
 /// Contents of an object: the newest finished version, or the growing upload if there is none.
@@ -153,8 +186,8 @@ pub(crate) async fn read(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let project = project(&name)?;
-    access.require(&[Scope::Read], Some(&project))?;
     let path = path(&text)?;
+    authorize(&app, &access, Verb::Read, &super::place(&project, Some(&path))?).await?;
     let version = follow.version.as_deref().map(|text| {
         let detail = "cannot read the object: the version contains other characters; copy it from a listing";
         VersionId::parse(text).ok_or_else(|| Problem::new(ProblemKind::BadRequest, detail))

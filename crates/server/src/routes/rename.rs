@@ -4,6 +4,7 @@ use super::find_upload;
 use super::tus_patch::locked;
 use crate::access::Access;
 use crate::app::App;
+use crate::authorization::Verb;
 use crate::object_path::ObjectPath;
 use crate::problem::{Problem, ProblemKind};
 use crate::token::Scope;
@@ -41,6 +42,7 @@ pub(crate) async fn rename(
     let (upload, record) = find_upload(&app, &access, &id, &[Scope::Write]).await?;
     let path = ObjectPath::parse(&wanted.path);
     let path = path.map_err(|error| Problem::name("rename the upload", &error))?;
+    super::check_rights(&app, &access, Verb::Upload, record.project.as_ref(), Some(&path)).await?;
     if record.kind == UploadKind::Partial {
         let detail = "cannot rename the upload: a partial upload has no path; name the concatenation";
         return Err(Problem::new(ProblemKind::BadRequest, detail));

@@ -46,7 +46,7 @@ pub(crate) async fn metrics(
     State(app): State<Arc<App>>,
     Extension(access): Extension<Access>,
 ) -> Result<Response, Problem> {
-    access.require(&[Scope::Read], None)?;
+    access.require_site(Scope::Read)?;
     let text = app.metrics.text(app.uploads.open_count());
     Ok(([(CONTENT_TYPE, EXPOSITION)], text).into_response())
 }

@@ -26,6 +26,8 @@ pub(crate) struct Token {
     scopes: Vec<Scope>,
     /// Project that the token is bound to, null for all projects.
     project: Option<String>,
+    /// Account whose rights limit the token, null for no limit.
+    account: Option<String>,
     /// Time of creation, in milliseconds since 1970.
     created: i64,
     /// End of validity, in milliseconds since 1970, null for no end.
@@ -43,6 +45,7 @@ impl From<TokenInfo> for Token {
             name: info.name,
             scopes: info.scopes.into(),
             project: info.project.map(|project| project.to_string()),
+            account: info.account.map(|account| account.to_string()),
             created: info.created.milliseconds(),
             expires: info.expires.map(Timestamp::milliseconds),
             revoked: info.revoked.map(Timestamp::milliseconds),
@@ -61,6 +64,8 @@ pub(crate) struct Wanted {
     scopes: Vec<Scope>,
     /// Project that the token is bound to; all projects without it.
     project: Option<String>,
+    /// Account whose rights limit the token; no limit without it.
+    account: Option<String>,
     /// Validity in seconds from now on; no end without it.
     valid_seconds: Option<u64>,
 }
@@ -116,9 +121,11 @@ pub(crate) async fn create(
         name: wanted.name,
         scopes: Scopes::of(&wanted.scopes),
         project,
+        account: wanted.account.as_deref().map(super::accounts::account_name).transpose()?,
         expires: wanted.valid_seconds.map(|seconds| app.clock.now().plus(Duration::from_secs(seconds))),
     };
     let (info, secret) = app.tokens.create_async(new).await.map_err(|error| problem(&error))?;
+    app.audit(&access, "token create", info.id).await;
     Ok((StatusCode::CREATED, Json(Created { secret, token: info.into() })))
 }
 
@@ -135,5 +142,6 @@ pub(crate) async fn revoke(
     let id: Option<TokenId> = id.parse().ok().filter(|id| tokens.iter().any(|token| token.id == *id));
     let id = id.ok_or_else(|| Problem::not_found("the token"))?;
     app.tokens.revoke_async(id).await.map_err(|error| problem(&error))?;
+    app.audit(&access, "token revoke", id).await;
     Ok(StatusCode::NO_CONTENT)
 }

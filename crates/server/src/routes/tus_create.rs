@@ -1,13 +1,14 @@
 //! Creation of uploads: whole files, partial uploads and concatenations, with the first bytes in the same request.
 
-use super::find_upload;
 use super::tus_headers::{
     UPLOAD_CHECKSUM, UPLOAD_CONCAT, UPLOAD_DEFER_LENGTH, UPLOAD_EXPIRES, UPLOAD_LENGTH, UPLOAD_METADATA,
     UPLOAD_OFFSET, add_hash, check_content_type, check_version, has_body, number, text,
 };
 use super::tus_patch::{busy, check_size, receive_buffered, refusal};
+use super::{check_rights, find_upload};
 use crate::access::Access;
 use crate::app::App;
+use crate::authorization::Verb;
 use crate::body_buffer::{BodyBuffer, Coding};
 use crate::checksum::Checksum;
 use crate::live_upload::{LiveUpload, UploadGuard};
@@ -140,6 +141,7 @@ async fn prepare(app: &App, access: &Access, headers: &HeaderMap) -> Result<Crea
         Some(_) => return Err(bad("Upload-Concat is neither 'partial' nor 'final;'; correct it")),
     };
     access.require(&[Scope::Write], project.as_ref())?;
+    check_rights(app, access, Verb::Upload, project.as_ref(), path.as_ref()).await?;
     if length.is_some_and(|length| length > app.limits.upload) {
         let limit = app.limits.upload;
         let detail = format_args!("cannot create the upload: it has more than {limit} bytes; split the file");

@@ -1,4 +1,4 @@
-//! Journal of a site, the `SQLite` file `site.db`: keys that are being stored, and the tasks and runs of drivers.
+//! Journal of a site, the `SQLite` file `site.db`: keys that are being stored, the tasks and runs of drivers, and the audit.
 //!
 //! A key is in the journal from before its bytes are put until its version is in the catalog. The tasks of its drivers are
 //! made in the transaction that removes it, so no crash loses or repeats one. Statements of tasks are in `drivers::tasks`.
@@ -41,6 +41,8 @@ impl Journal {
                 "CREATE TABLE IF NOT EXISTS intents (vault TEXT NOT NULL, key TEXT NOT NULL,
                     started INTEGER NOT NULL, PRIMARY KEY (vault, key)) STRICT, WITHOUT ROWID",
             )?;
+            crate::audit::prepare(connection)?;
+            crate::replication::prepare(connection)?;
             tasks::prepare(connection)
         })?;
         Ok(Self { database })

@@ -4,14 +4,29 @@
 //! no object has a name with that prefix. A version is written `SITE-OPERATION-PLACE`, the parts of its tag in the catalog.
 
 use crate::archive::{FinishedUpload, VersionId};
-use holdfast_catalog::{OpId, SiteId, Tag};
+use holdfast_catalog::{CatalogPath, ObjectId, OpId, SiteId, Tag};
 
 /// Folder of the versions of one object.
 const VERSIONS: &str = ".holdfast";
 
+/// Beginning of the names of copies.
+const COPY: &str = "copy-";
+
 /// Key of an upload's bytes.
 pub(crate) fn key_of(finished: &FinishedUpload) -> String {
     format!("{}/{}/{VERSIONS}/{}", finished.project, finished.path, finished.id)
+}
+
+/// Key of a copy of another site's bytes. The id keeps copies of objects apart that had one path after the other.
+pub(crate) fn copy_key(path: &CatalogPath, object: ObjectId, version: Tag) -> String {
+    let path = path.to_string();
+    let (path, version) = (path.trim_start_matches('/'), version_of(version));
+    format!("{path}/{VERSIONS}/{COPY}{object}-{}", version.as_str())
+}
+
+/// True for the key of a copy.
+pub(super) fn is_copy(key: &str) -> bool {
+    key.rsplit('/').next().is_some_and(|name| name.starts_with(COPY))
 }
 
 /// Name of the project that a key belongs to.

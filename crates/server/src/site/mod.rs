@@ -11,11 +11,13 @@
 //! upload is stored again; then its bytes are removed.
 
 mod attributes;
+mod distant;
 mod folder_store;
 mod journal;
 mod key;
 mod listing;
 mod object_store;
+mod precondition;
 mod reading;
 mod registration;
 mod shared_catalog;
@@ -33,16 +35,18 @@ use holdfast_catalog::{
     CatalogError, CatalogPath, ContentHash, Nanos, NewReplica, NewVersion, ObjectId, Put, ReplicaState, Tag,
     Version,
 };
-use journal::Intent;
-use key::{key_of, project_of};
+use key::{is_copy, key_of, project_of};
+use precondition::Precondition;
 use registration::{Registered, register, registered};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 
+pub(crate) use distant::DistantReplicas;
 pub use folder_store::FolderStore;
+pub(crate) use journal::Intent;
 pub(crate) use journal::Journal;
-pub(crate) use key::{tag_of, version_of};
+pub(crate) use key::{copy_key, tag_of, version_of};
 pub use object_store::{NamedStore, ObjectStore, OpenObject, Source};
 pub use shared_catalog::CatalogSource;
 pub(crate) use shared_catalog::{AnyStore, SharedCatalog};
@@ -64,6 +68,8 @@ pub struct SiteArchive {
     pub(crate) journal: Journal,
     /// Wakes the scheduler of drivers when there are new tasks.
     pub(crate) new_tasks: Notify,
+    /// Replicas at other sites, once the exchange with these runs.
+    distant: OnceLock<Weak<dyn DistantReplicas>>,
     drivers: Vec<DriverOptions>,
     clock: Clock,
     log: Log,
@@ -95,6 +101,7 @@ impl SiteArchive {
             stores,
             journal: Journal::open(data)?,
             new_tasks: Notify::new(),
+            distant: OnceLock::new(),
             drivers: options.drivers.clone(),
             clock: options.clock.clone(),
             log: options.log.clone(),
@@ -103,13 +110,23 @@ impl SiteArchive {
         Ok(site)
     }
 
+    /// Lets reads use the replicas of other sites.
+    pub(crate) fn connect(&self, distant: Weak<dyn DistantReplicas>) {
+        let _ = self.distant.set(distant);
+    }
+
     /// Completes the keys of the journal that have a version, and removes the bytes of old ones that have none.
     fn recover(&self) -> Result<(), ArchiveError> {
         let now = self.clock.now();
         for Intent { vault, key, started } in self.journal.intents()? {
             let found = self.catalog.with(|catalog| catalog.replica_at(&vault, &key));
             if let Some((object, version)) = found.map_err(|error| failed(&error))? {
-                self.finish(&vault, &key, object, version)?;
+                if is_copy(&key) {
+                    // The drivers have run where the version was made.
+                    self.journal.forget(&vault, &key)?;
+                } else {
+                    self.finish(&vault, &key, object, version)?;
+                }
             } else if now.since(started) >= ORPHAN_AGE
                 && let Some(store) = self.store(&vault)
             {
@@ -129,7 +146,7 @@ impl SiteArchive {
     }
 
     /// Vault that gets new versions.
-    fn primary(&self) -> &NamedStore {
+    pub(crate) fn primary(&self) -> &NamedStore {
         &self.stores[0]
     }
 
@@ -164,6 +181,7 @@ impl SiteArchive {
         for refused in refused {
             self.log.trouble("archive", refused);
         }
+        let precondition = Precondition::of(&finished.metadata)?;
         let FinishedUpload { size, blake3, file, .. } = finished;
         let (size, blake3, started) = (*size, *blake3, self.clock.now());
         let time = Nanos(started.milliseconds().saturating_mul(1_000_000));
@@ -180,7 +198,7 @@ impl SiteArchive {
         } else {
             self.journal.begin(Intent { vault: vault.clone(), key: key.clone(), started })?;
             self.primary().store.put(&key, &Source { file, size, blake3, is_temporary: true })?;
-            self.catalog.with(|catalog| register(catalog, &put))
+            self.catalog.with(|catalog| register(catalog, &put, precondition))
         };
         let Registered { object, version, is_own } = registered.or_else(|error| {
             let error = failed(&error);

@@ -3,7 +3,8 @@
 use super::{NamedStore, SiteArchive, catalog_path, failed, found, stored_version, tag_of, version_of};
 use crate::archive::{ArchiveError, OpenVersion, ReadAt, VersionId};
 use crate::object_path::{ObjectPath, ProjectName};
-use holdfast_catalog::{Replica, ReplicaState, Stat, Tag, Version};
+use holdfast_catalog::{ObjectId, Replica, ReplicaState, Stat, Tag, Version};
+use std::sync::Weak;
 
 impl SiteArchive {
     /// Opens a version of an object, the current one if `version` is `None`.
@@ -18,8 +19,43 @@ impl SiteArchive {
         let wanted = version.map_or(current, tag_of);
         let found = stat.versions.iter().find(|version| Some(version.tag) == wanted);
         let Some(version) = found else { return Ok(None) };
-        let contents = self.open_replica(&stat, version)?;
+        let contents = self.open_anywhere(&stat, version)?;
         Ok(Some(OpenVersion { stored: stored_version(path, version), contents }))
+    }
+
+    /// Opens a version whose object is known by its id, at this site only.
+    pub(crate) fn open_here(
+        &self,
+        object: ObjectId,
+        version: &VersionId,
+    ) -> Result<Option<OpenVersion>, ArchiveError> {
+        let stat = self.catalog.with(|catalog| match catalog.path_of(object)? {
+            Some(path) => catalog.stat(&path).map(|stat| Some((path, stat))),
+            None => Ok(None),
+        });
+        let Some((path, stat)) = stat.map_err(|error| failed(&error))? else { return Ok(None) };
+        let found = stat.versions.iter().find(|known| Some(known.tag) == tag_of(version));
+        let Some(version) = found else { return Ok(None) };
+        let Ok(path) = ObjectPath::parse(&path.components().get(1..).unwrap_or_default().join("/")) else {
+            return Ok(None);
+        };
+        let contents = self.open_replica(&stat, version)?;
+        Ok(Some(OpenVersion { stored: stored_version(&path, version), contents }))
+    }
+
+    /// Opens a replica of a version: one of this site, or else of the nearest site that has one.
+    fn open_anywhere(&self, stat: &Stat, version: &Version) -> Result<Box<dyn ReadAt>, ArchiveError> {
+        self.open_replica(stat, version).or_else(|here| self.open_distant(stat, version)?.ok_or(here))
+    }
+
+    /// Opens a replica of a version at the nearest other site that has one; nothing if no known site has one.
+    pub(crate) fn open_distant(
+        &self,
+        stat: &Stat,
+        version: &Version,
+    ) -> Result<Option<Box<dyn ReadAt>>, ArchiveError> {
+        let distant = self.distant.get().and_then(Weak::upgrade);
+        Ok(distant.map(|distant| distant.open(stat, version)).transpose()?.flatten())
     }
 
     /// Opens the first replica of a version at this site that can be opened.

@@ -1,6 +1,7 @@
 //! Registration of a version in the catalog, safe to repeat.
 
 use super::found;
+use super::precondition::Precondition;
 use super::shared_catalog::AnyStore;
 use holdfast_catalog::{Catalog, CatalogError, ObjectId, Put, Tag};
 
@@ -31,9 +32,18 @@ pub(super) fn registered(
 }
 
 /// Adds a version, unless another upload has made the same one current meanwhile.
-pub(super) fn register(catalog: &mut Catalog<AnyStore>, put: &Put) -> Result<Registered, CatalogError> {
+///
+/// Nothing is added if the precondition is not met.
+pub(super) fn register(
+    catalog: &mut Catalog<AnyStore>,
+    put: &Put,
+    precondition: Option<Precondition>,
+) -> Result<Registered, CatalogError> {
     if let Some(known) = registered(catalog, put)? {
         return Ok(known);
+    }
+    if let Some(precondition) = precondition {
+        precondition.check(catalog, &put.path)?;
     }
     let stored = catalog.put_with_collections(put)?;
     Ok(Registered { object: stored.object, version: stored.version, is_own: true })

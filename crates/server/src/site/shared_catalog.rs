@@ -6,6 +6,7 @@ use holdfast_catalog::{
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
 
 /// Database of a catalog, chosen at run time.
 pub(crate) type AnyStore = Box<dyn CatalogStore + Send>;
@@ -47,18 +48,31 @@ pub(crate) struct SharedCatalog {
     site: SiteId,
     /// Open catalog; nothing after a failure, until the next use.
     catalog: Mutex<Option<Catalog<AnyStore>>>,
+    /// Number of changes so far, for those who wait for the next one.
+    commits: watch::Sender<u64>,
 }
 
 impl SharedCatalog {
     /// Opens the catalog. An empty database becomes that of a new site.
     pub(crate) fn open(source: CatalogSource) -> Result<Self> {
         let catalog = open(&source)?;
-        Ok(Self { source, site: catalog.site(), catalog: Mutex::new(Some(catalog)) })
+        let (site, commits) = (catalog.site(), watch::Sender::new(0));
+        Ok(Self { source, site, catalog: Mutex::new(Some(catalog)), commits })
     }
 
     /// Site of the catalog.
     pub(crate) fn site(&self) -> SiteId {
         self.site
+    }
+
+    /// Opens the database once more, for a long read beside the other threads.
+    pub(crate) fn open_another(&self) -> Result<Catalog<AnyStore>> {
+        open(&self.source)
+    }
+
+    /// Receiver that tells of new operations in the log.
+    pub(crate) fn commits(&self) -> watch::Receiver<u64> {
+        self.commits.subscribe()
     }
 
     /// Runs `work` on the catalog, while other threads wait.
@@ -69,7 +83,11 @@ impl SharedCatalog {
             Some(catalog) => catalog,
             None => open(&self.source)?,
         };
+        let before = catalog.entered();
         let done = work(&mut catalog);
+        if catalog.entered() != before {
+            self.commits.send_modify(|commits| *commits += 1);
+        }
         if !matches!(done, Err(CatalogError::Store(_))) {
             *place = Some(catalog);
         }

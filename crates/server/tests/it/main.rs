@@ -2,12 +2,14 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 mod access;
+mod accounts;
 mod catalog;
 mod checksums;
 mod client;
 mod compression;
 mod concatenation;
 mod conformance;
+mod copies;
 mod damage;
 mod databases;
 mod delivery;
@@ -19,9 +21,11 @@ mod limits;
 mod names;
 mod properties;
 mod reads;
+mod replication;
 mod segments;
 mod settlement;
 mod site;
 mod status;
 mod tls;
+mod tree;
 mod world;

@@ -300,6 +300,26 @@ fn versions_stay_and_attributes_are_added(place: impl FnOnce(&Path) -> Place) {
     assert_eq!(files(&bench.vault()).len(), 7, "a refused upload leaves no bytes");
 }
 
+fn an_upload_replaces_only_the_version_that_it_names(place: impl FnOnce(&Path) -> Place) {
+    let mut bench = Bench::new(place);
+    let site = bench.open();
+    let mut store = |contents: &str, replaces: &str| {
+        let mut upload = bench.upload("x", contents);
+        upload.metadata.push(("replaces".to_owned(), replaces.as_bytes().to_vec()));
+        site.store(&upload)
+    };
+    let first = store("one", "none").unwrap().version;
+    let second = store("two", first.as_str()).unwrap().version;
+    // Equal contents need no version.
+    assert_eq!(store("two", "none").unwrap().version, second);
+    for stale in ["none", first.as_str(), "no version"] {
+        let refused = store("three", stale).unwrap_err();
+        assert!(refused.is_refusal(), "{refused}");
+    }
+    assert_eq!(read(&site, &ObjectPath::parse("x").unwrap()).as_deref(), Some("two"));
+    assert_eq!(files(&bench.vault()).len(), 2, "a refused upload leaves no bytes");
+}
+
 fn a_lost_connection_is_opened_again(place: impl FnOnce(&Path) -> Place) {
     let mut bench = Bench::new(place);
     let budget = unlimited();
@@ -328,5 +348,6 @@ macro_rules! suite {
 suite!(
     a_crash_at_any_step_leaves_an_object_whole_or_absent,
     a_lost_connection_is_opened_again,
+    an_upload_replaces_only_the_version_that_it_names,
     versions_stay_and_attributes_are_added
 );

@@ -2,7 +2,8 @@
 
 use crate::client::Response;
 use crate::world::World;
-use holdfast_server::{Event, Fingerprint, Transport, pinning};
+use holdfast_remote::{Fingerprint, pinned};
+use holdfast_server::{Event, Transport};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{self, Read as _, Write as _};
@@ -10,7 +11,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 fn get(address: SocketAddr, fingerprint: Fingerprint, path: &str) -> io::Result<Response> {
-    let config = Arc::new(pinning::client_config(fingerprint).unwrap());
+    let config = Arc::new(pinned(fingerprint).unwrap());
     let name = ServerName::try_from("holdfast.example").unwrap();
     let connection = ClientConnection::new(config, name).unwrap();
     let mut stream = StreamOwned::new(connection, TcpStream::connect(address)?);

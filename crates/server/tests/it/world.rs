@@ -107,6 +107,7 @@ impl World {
         expires: Option<Timestamp>,
     ) -> (TokenInfo, String) {
         let new = NewToken {
+            account: None,
             name: "test".to_owned(),
             scopes: Scopes::of(scopes),
             project: project.map(|project| ProjectName::parse(project).unwrap()),

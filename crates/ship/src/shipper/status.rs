@@ -201,7 +201,7 @@ impl Status {
         );
         add("production_bits", "gauge", "Production of the last hour in bit/s.", self.production_bits);
         if let Some(archive) = self.archive_bits {
-            add("archive_bits", "gauge", "Archive rate of the last hour in bit/s.", archive);
+            add("archive_bits", "gauge", "Archive rate of the last hour in bit/s.", archive.round());
         }
         if let Some(seconds) = self.catch_up_seconds {
             add("catch_up_seconds", "gauge", "Time until the backlog is gone.", seconds);

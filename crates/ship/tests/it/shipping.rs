@@ -38,7 +38,7 @@ impl Archive {
         change(&mut options);
         let server = Server::start(options).unwrap();
         let scopes = Scopes::of(&[Scope::Read, Scope::Write]);
-        let new = NewToken { name: "ship".to_owned(), scopes, project: None, expires: None };
+        let new = NewToken { name: "ship".to_owned(), scopes, project: None, account: None, expires: None };
         let (_, secret) = server.tokens().create(new).unwrap();
         let token = folder.path().join("token");
         fs::write(&token, secret).unwrap();
@@ -53,7 +53,13 @@ impl Archive {
     /// Makes a token and writes it to the file that the shipper reads.
     pub(crate) fn give_token(&self, scopes: &[Scope], project: Option<&str>, expires: Option<Timestamp>) {
         let project = project.map(|project| ProjectName::parse(project).unwrap());
-        let new = NewToken { name: "other".to_owned(), scopes: Scopes::of(scopes), project, expires };
+        let new = NewToken {
+            name: "other".to_owned(),
+            scopes: Scopes::of(scopes),
+            project,
+            account: None,
+            expires,
+        };
         let (_, secret) = self.server.as_ref().unwrap().tokens().create(new).unwrap();
         let written = self.folder.path().join("token.new");
         fs::write(&written, secret).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::random::Random;
 use holdfast_catalog::{
-    Attribute, CatalogState, Change, ConflictId, ContentHash, Kind, Name, Nanos, Node, ObjectId,
+    Attribute, CatalogState, Change, ConflictId, ContentHash, FactKind, Kind, Name, Nanos, Node, ObjectId,
     ReplicaPlace, ReplicaState, Right, SiteId, Tag, Value,
 };
 
@@ -34,16 +34,19 @@ pub fn random_changes(
     let mut choice = Choice { state, random, visible, millis, site };
     match choice.random.below(100) {
         0..14 => Some(choice.collection()),
-        14..30 => Some(choice.object()),
+        14..28 => Some(choice.object()),
+        28..30 => choice.link(),
         30..58 => choice.rename(),
         58..64 => choice.version(),
         64..68 => choice.current(),
         68..80 => choice.attribute(),
         80..85 => choice.replica(),
         85..87 if choice.random.chance(40) => Some(choice.grant()),
+        85..87 if choice.random.chance(40) => Some(choice.fact()),
         85..87 => choice.annotation(),
         87..94 => choice.trash(),
         94..96 => choice.settle(),
+        96..98 => choice.purge(),
         _ => choice.restore(),
     }
 }
@@ -82,7 +85,11 @@ impl Choice<'_> {
     }
 
     fn collection(&mut self) -> Changes {
-        let (object, parent, name) = (self.random.id(self.millis), self.parent(), self.name());
+        let (parent, name) = (self.parent(), self.name());
+        // Half of them as the API makes them, so that sites make the same ones.
+        let same = ObjectId::of_collection(parent, &name);
+        let is_free = self.state.node(same).is_none();
+        let object = if is_free && self.random.chance(60) { same } else { self.random.id(self.millis) };
         (vec![Change::MakeCollection { object, parent, name }], self.under(parent))
     }
 
@@ -92,6 +99,12 @@ impl Choice<'_> {
         changes.push(self.add_version(object));
         changes.push(Change::SetCurrent { object, version: self.tag(1), replaces: None });
         (changes, self.under(parent))
+    }
+
+    fn link(&mut self) -> Option<Changes> {
+        let target = self.object_node()?.id;
+        let (object, parent, name) = (self.random.id(self.millis), self.parent(), self.name());
+        Some((vec![Change::MakeLink { object, parent, name, target }], self.under(parent)))
     }
 
     fn add_version(&mut self, object: ObjectId) -> Change {
@@ -169,6 +182,13 @@ impl Choice<'_> {
         (vec![Change::SetGrant { object, subject, right }], vec![])
     }
 
+    fn fact(&mut self) -> Changes {
+        let kind = *self.random.pick(&[FactKind::Site, FactKind::Policy]).unwrap();
+        let (key, body) = (self.random.below(2).to_string(), self.random.below(9).to_string());
+        let body = self.random.chance(70).then_some(body);
+        (vec![Change::SetFact { kind, key, body }], vec![])
+    }
+
     fn settle(&mut self) -> Option<Changes> {
         let disputes: Vec<_> = self.state.disputes().map(holdfast_catalog::Dispute::id).collect();
         let ConflictId { kind, object, lost } = *self.random.pick(&disputes)?;
@@ -178,6 +198,15 @@ impl Choice<'_> {
             holdfast_catalog::Choice::Flip
         };
         Some((vec![Change::Settle { object, kind, lost, choice }], vec![]))
+    }
+
+    /// Purge of a deleted entry with all in it, even if other sites do not know the deletion yet.
+    fn purge(&mut self) -> Option<Changes> {
+        let trashed: Vec<&Node> = self.state.nodes().filter(|node| node.trashed).collect();
+        let object = self.random.pick(&trashed)?.id;
+        let below = self.state.nodes().filter(|node| self.state.above(node.id).contains(&object));
+        let all = below.map(|node| node.id).chain([object]);
+        Some((all.map(|object| Change::Purge { object }).collect(), vec![]))
     }
 
     fn restore(&mut self) -> Option<Changes> {

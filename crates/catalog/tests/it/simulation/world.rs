@@ -3,16 +3,20 @@
 use super::changes::random_changes;
 use crate::random::Random;
 use holdfast_catalog::{
-    CatalogState, Change, Conflict, Millis, Name, ObjectId, OpId, Operation, Record, Reference, SiteId,
-    VersionVector, decode, encode,
+    CatalogError, CatalogState, Change, Conflict, Kind, Millis, Name, ObjectId, OpId, Operation, Record,
+    Reference, SiteId, VersionVector, decode, encode,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// Skew of a broken clock, in milliseconds.
 const BROKEN_MS: u64 = 600_000;
 
 /// Steps of one history before the network heals.
 const STEPS: usize = 160;
+
+/// Steps of the other histories: three of four.
+const FEW_STEPS: usize = 50;
 
 struct Site {
     id: SiteId,
@@ -33,25 +37,24 @@ pub struct World {
     network: Vec<(usize, Vec<u8>)>,
     acknowledged: BTreeMap<OpId, Operation>,
     conflicts: Conflicts,
+    steps: usize,
 }
 
-/// Numbers of equal names, double renames, double versions, avoided cycles, rescues and quarantined operations.
-pub type Conflicts = [usize; 6];
+/// Numbers of equal names, double renames, double versions, avoided cycles, rescues, quarantined operations, imported
+/// snapshots and operations that are removed from logs.
+pub type Conflicts = [usize; 8];
+
+/// Most sites of one history.
+const SITES: usize = 6;
 
 impl World {
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let number = 3 + random.below(3);
-        let site = |place: usize, random: &mut Random| {
-            let id = SiteId::new(place as u64 + 1).unwrap();
-            let state = CatalogState::new(id);
-            // Few clocks are so far ahead that their operations are not accepted at once.
-            let skew = if random.chance(8) { BROKEN_MS } else { random.next() % 120_000 };
-            Site { id, durable: state.clone(), live: state, skew, part: 0 }
-        };
-        let sites = (0..number).map(|place| site(place, &mut random)).collect();
+        let sites = (0..number).map(|place| new_site(place, &mut random)).collect();
         let (network, acknowledged, conflicts) = (Vec::new(), BTreeMap::new(), Conflicts::default());
-        Self { random, millis: 1_800_000_000_000, sites, network, acknowledged, conflicts }
+        let steps = if seed.is_multiple_of(4) { STEPS } else { FEW_STEPS };
+        Self { random, millis: 1_800_000_000_000, sites, network, acknowledged, conflicts, steps }
     }
 
     /// Each site joins with an operation that all others get.
@@ -68,21 +71,24 @@ impl World {
     /// Runs the history, checks its end, and returns the number of conflicts of each kind.
     pub fn history(mut self) -> Conflicts {
         self.join();
-        for _ in 0..STEPS {
+        for _ in 0..self.steps {
             self.millis += self.random.next() % 50;
             let place = self.random.below(self.sites.len());
             match self.random.below(100) {
                 0..45 => self.change(place),
                 45..60 => self.flush(place),
                 60..75 => self.send(place),
-                75..92 => self.deliver(),
+                75..88 => self.deliver(),
+                88..90 => self.compact(place),
+                90..92 => self.snapshot(place),
                 92..95 => self.crash(place),
                 _ => self.partition(),
             }
         }
-        self.sites.iter().for_each(|site| compare_with_reference(&site.live));
+        self.sites.iter().for_each(|site| compare_with_reference(&site.live, &self.acknowledged));
         self.heal();
         self.check();
+        self.check_snapshot();
         self.conflicts
     }
 
@@ -92,7 +98,9 @@ impl World {
 
     fn change(&mut self, place: usize) {
         let (now, site) = (self.now(place), &mut self.sites[place]);
-        if let Some((changes, under)) = random_changes(&site.live, &mut self.random, site.id, now.0) {
+        if self.random.chance(8) {
+            site.live.acknowledge(now).unwrap();
+        } else if let Some((changes, under)) = random_changes(&site.live, &mut self.random, site.id, now.0) {
             site.live.local(changes, under, now).unwrap();
         }
     }
@@ -100,10 +108,8 @@ impl World {
     /// Makes everything durable; from now on the operations of this site are acknowledged.
     fn flush(&mut self, place: usize) {
         let site = &mut self.sites[place];
-        for op in site.live.operations_beyond(site.durable.vector(), usize::MAX) {
-            if op.id.site == site.id {
-                self.acknowledged.insert(op.id, op);
-            }
+        for op in site.live.log().filter(|op| op.id.site == site.id) {
+            self.acknowledged.entry(op.id).or_insert_with(|| op.clone());
         }
         site.durable = site.live.clone();
     }
@@ -115,14 +121,52 @@ impl World {
             return;
         }
         // Sometimes the sender knows the receiver's vector, sometimes it sends again from the start.
-        let known = if self.random.chance(70) {
-            self.sites[to].durable.vector().clone()
-        } else {
-            VersionVector::default()
-        };
+        let known = self.sites[to].durable.vector().clone();
+        let asked = if self.random.chance(70) { known.clone() } else { VersionVector::default() };
         let limit = 1 + self.random.below(12);
-        for op in self.sites[from].durable.operations_beyond(&known, limit) {
+        let sender = &mut self.sites[from].durable;
+        let sent = match sender.operations_beyond(&asked, limit) {
+            Err(CatalogError::Compacted { .. }) => sender.operations_beyond(&known, limit),
+            sent => sent,
+        };
+        for op in sent.unwrap() {
             self.network.push((to, encode(&op).unwrap()));
+        }
+    }
+
+    /// Removes old operations from a log. The age of these is longer than a new site takes to be known everywhere.
+    fn compact(&mut self, place: usize) {
+        let (now, age) = (self.now(place), Duration::from_millis(self.random.next() % 500));
+        if self.sites[place].live.vector().len() == self.sites.len() {
+            self.conflicts[7] += self.sites[place].live.compact(age, now).unwrap();
+        }
+    }
+
+    /// Brings a new site, or one that was absent, to the state of another by a snapshot.
+    fn snapshot(&mut self, from: usize) {
+        let to = self.random.below(SITES.min(self.sites.len() + 1));
+        if to < self.sites.len() {
+            if self.sites[to].part != self.sites[from].part {
+                return;
+            }
+        } else {
+            self.sites.push(new_site(to, &mut self.random));
+        }
+        let (now, snapshot) = (self.now(to), exported(&mut self.sites[from].durable));
+        let is_new = self.sites[to].live.vector().is_empty();
+        let imported = self.sites[to].live.import_snapshot(&mut snapshot.as_slice(), now);
+        match imported {
+            Ok(()) => self.conflicts[6] += 1,
+            // The exporter's clock is far ahead, or the receiver has operations that the exporter lacks.
+            Err(CatalogError::Clock(_) | CatalogError::Snapshot(_)) if is_new => drop(self.sites.pop()),
+            Err(CatalogError::Clock(_) | CatalogError::Snapshot(_)) => return,
+            Err(error) => panic!("{error}"),
+        }
+        if imported.is_ok() && is_new {
+            assert!(self.sites[to].live.acknowledge(now).unwrap().is_some());
+            self.flush(to);
+        } else if imported.is_ok() && self.sites[to].live.vector() == self.sites[from].durable.vector() {
+            assert_eq!(self.sites[to].live.digest(), self.sites[from].durable.digest());
         }
     }
 
@@ -181,7 +225,7 @@ impl World {
         for from in (0..self.sites.len()).chain(0..self.sites.len()) {
             for to in 0..self.sites.len() {
                 let known = self.sites[to].live.vector().clone();
-                for op in self.sites[from].live.operations_beyond(&known, usize::MAX) {
+                for op in self.sites[from].live.operations_beyond(&known, usize::MAX).unwrap() {
                     self.receive(to, &encode(&op).unwrap());
                 }
             }
@@ -189,24 +233,61 @@ impl World {
         (0..self.sites.len()).for_each(|place| self.flush(place));
     }
 
+    /// Once all have acknowledged everything, a log has little left, and a new site still gets the same state.
+    fn check_snapshot(&mut self) {
+        for place in 0..self.sites.len() {
+            let now = self.now(place);
+            self.sites[place].live.acknowledge(now).unwrap();
+        }
+        self.heal();
+        let now = Millis(self.millis + BROKEN_MS);
+        let first = &mut self.sites[0].live;
+        first.compact(Duration::ZERO, now).unwrap();
+        let named = 2 * first.disputes().count();
+        let left = first.log().filter(|op| !op.is_acknowledgement()).count();
+        assert!(left <= named, "{left} operations are left, and conflicts name {named}");
+        let mut new = CatalogState::new(SiteId::new(100).unwrap());
+        new.import_snapshot(&mut exported(first).as_slice(), now).unwrap();
+        assert_eq!((new.digest(), new.vector()), (first.digest(), first.vector()));
+    }
+
     fn check(&self) {
         let first = &self.sites[0].durable;
         for op in self.acknowledged.values() {
             assert!(first.vector().contains(op.id), "the acknowledged operation {} is lost", op.id);
         }
-        let log = first.operations_beyond(&VersionVector::default(), usize::MAX);
-        assert!(log.iter().all(|op| self.acknowledged.get(&op.id) == Some(op)), "an operation is altered");
+        let log: Vec<Operation> = self.acknowledged.values().cloned().collect();
+        assert_eq!(first.vector().iter().map(|(_, seq)| seq as usize).sum::<usize>(), log.len());
+        assert!(first.log().all(|op| self.acknowledged.get(&op.id) == Some(op)), "an operation is altered");
         for site in &self.sites {
             assert_eq!(site.durable.records(), first.records(), "site {} differs", site.id);
             assert_eq!(site.durable.digest(), first.digest());
         }
-        compare_with_reference(first);
+        compare_with_reference(first, &self.acknowledged);
         check_tree(first, &log);
         // Replaying the past of each deletion takes as long as all the rest: it is done for every third history.
         if self.millis.is_multiple_of(3) {
             check_deletions(first, &log);
         }
     }
+}
+
+fn new_site(place: usize, random: &mut Random) -> Site {
+    let id = SiteId::new(place as u64 + 1).unwrap();
+    let state = CatalogState::new(id);
+    // Few clocks are so far ahead that their operations are not accepted at once.
+    let skew = if random.chance(8) { BROKEN_MS } else { random.next() % 120_000 };
+    Site { id, durable: state.clone(), live: state, skew, part: 0 }
+}
+
+pub fn exported(state: &mut CatalogState) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut collect = |piece: &[u8]| {
+        bytes.extend_from_slice(piece);
+        Ok(())
+    };
+    state.export_snapshot(&mut collect).unwrap();
+    bytes
 }
 
 /// No deletion in force hides an entry that was changed by an operation which the deleting site had not seen.
@@ -216,6 +297,10 @@ impl World {
 fn check_deletions(state: &CatalogState, log: &[Operation]) {
     for record in state.records() {
         let Record::Deletion(deletion) = record else { continue };
+        // Sites purge only what all have seen deleted; these histories purge at any time.
+        if deletion.purge {
+            continue;
+        }
         let mut known = Reference::default();
         log.iter().filter(|op| deletion.saw.contains(op.id)).for_each(|op| known.add(op.clone()));
         let nodes = known.records().into_iter().filter_map(|record| match record {
@@ -240,11 +325,11 @@ fn check_deletions(state: &CatalogState, log: &[Operation]) {
     }
 }
 
-fn compare_with_reference(state: &CatalogState) {
+/// Compares a state with the model of its operations: acknowledged ones, and those that are in its log only.
+fn compare_with_reference(state: &CatalogState, acknowledged: &BTreeMap<OpId, Operation>) {
     let mut reference = Reference::default();
-    for op in state.operations_beyond(&VersionVector::default(), usize::MAX) {
-        reference.add(op);
-    }
+    let known = acknowledged.values().filter(|op| state.vector().contains(op.id));
+    known.chain(state.log()).for_each(|op| reference.add(op.clone()));
     let differs =
         |a: &[Record], b: &[Record]| a.iter().filter(|r| !b.contains(r)).cloned().collect::<Vec<_>>();
     let (found, expected) = (state.records(), reference.records());
@@ -256,9 +341,20 @@ fn check_tree(state: &CatalogState, log: &[Operation]) {
     let mut shown = BTreeSet::new();
     let number = state.nodes().count();
     for change in log.iter().flat_map(|op| &op.changes) {
-        if let Change::MakeCollection { object, .. } | Change::MakeObject { object, .. } = change {
+        if let Change::MakeCollection { object, .. }
+        | Change::MakeObject { object, .. }
+        | Change::MakeLink { object, .. } = change
+        {
             assert!(state.node(*object).is_some(), "{object} is lost");
         }
+    }
+    for change in log.iter().flat_map(|op| &op.changes) {
+        let Change::Purge { object } = change else { continue };
+        let node = state.node(*object).unwrap();
+        let is_empty = node.current.is_none()
+            && state.versions(*object).next().is_none()
+            && state.attributes(*object).next().is_none();
+        assert!(node.kind == Kind::Collection || (node.trashed && is_empty), "{object} has returned");
     }
     for node in state.nodes() {
         let (mut at, mut steps) = (node.id, 0);

@@ -28,6 +28,14 @@ pub fn rights_are_inherited_and_converge<D: Databases>(databases: &D) {
         assert_eq!(one.right_of(&at, &subjects).unwrap(), expected, "{subjects:?} on {at}");
     }
 
+    let granted = one.granted(&["ann", "all", "bob"]).unwrap();
+    let expected = [("/a", Right::Write), ("/a/b", Right::Read), ("/", Right::Read)]
+        .map(|(at, right)| (path(at), right));
+    assert!(expected.iter().all(|right| granted.contains(right)) && granted.len() == 3, "{granted:?}");
+    let id = one.trash(&path("/a")).unwrap();
+    assert_eq!(one.granted(&["ann"]).unwrap().len(), 2);
+    assert_eq!(one.restore(id, None).unwrap(), path("/a"));
+
     pull(&mut one, &mut two, 100);
     one.revoke(&path("/a"), "ann").unwrap();
     two.annotate(&path("/a"), "ann", "the clock moves").unwrap();

@@ -2,8 +2,8 @@
 
 use super::databases::{Databases, path};
 use holdfast_catalog::{
-    Attribute, Catalog, CatalogStore, ContentHash, Nanos, NewReplica, NewVersion, Put, ReplicaPlace,
-    ReplicaState, SiteId, SystemHost, Value,
+    Attribute, AttributeChange, Catalog, CatalogStore, ContentHash, Nanos, NewReplica, NewVersion, Put,
+    ReplicaPlace, ReplicaState, SiteId, SystemHost, Value,
 };
 
 pub fn put(at: &str, content: u8) -> Put {
@@ -91,6 +91,14 @@ pub fn replicas_tell_the_only_copy<D: Databases>(databases: &D) {
     assert_eq!(catalog.only_here(None, 1).unwrap().len(), 1);
     assert_eq!(catalog.only_here(Some(stored[0].object), 10).unwrap()[0].path, Some(y.clone()));
     assert_eq!(catalog.replicas(&y).unwrap().len(), 2);
+    let z = path("/z");
+    assert_eq!(catalog.lacking(None, 10).unwrap(), []);
+    let far = ReplicaPlace { key: "z".into(), ..there.clone() };
+    catalog.set_replica(&z, stored[2].version, far, ReplicaState::Verified).unwrap();
+    assert_eq!(catalog.lacking(None, 10).unwrap(), [(stored[2].object, stored[2].version)]);
+    assert_eq!(catalog.lacking(Some(stored[2].object), 10).unwrap(), []);
+    assert_eq!(catalog.lacks(stored[2].object).unwrap(), Some(stored[2].version));
+    assert_eq!(catalog.lacks(stored[0].object).unwrap(), None);
     catalog.remove_replica(&y, there.clone()).unwrap();
     assert_eq!(catalog.replicas(&y).unwrap().len(), 1);
     assert!(catalog.remove_replica(&y, there).is_err());
@@ -129,6 +137,26 @@ pub fn attributes_are_replaced_for_the_current_version_only<D: Databases>(databa
     assert_eq!(catalog.attributes(&x).unwrap(), expected);
     assert!(catalog.set_attributes(&x, None, &|_| true, &[]).unwrap());
     assert!(catalog.attributes(&x).unwrap().is_empty());
+}
+
+pub fn attributes_of_many_objects_change_together<D: Databases>(databases: &D) {
+    let mut catalog = databases.catalog("together", 1);
+    let change = |at: &str, replaced: &str, value: i64| AttributeChange {
+        path: path(at),
+        replaced: vec![replaced.to_owned()],
+        attributes: vec![Attribute::new("a", value)],
+    };
+    for at in ["/x", "/y"] {
+        catalog.put(&Put { attributes: vec![Attribute::new("old", 1)], ..put(at, 1) }).unwrap();
+    }
+    let entered = catalog.entered();
+    catalog.change_attributes_all(&[change("/x", "old", 1), change("/y", "other", 2)]).unwrap();
+    assert_eq!(catalog.entered(), entered + 2);
+    let x = [Attribute::new("a", 1)];
+    assert_eq!(catalog.attributes(&path("/x")).unwrap(), x);
+    assert_eq!(catalog.attributes(&path("/y")).unwrap(), [Attribute::new("a", 2), Attribute::new("old", 1)]);
+    assert!(catalog.change_attributes_all(&[change("/x", "a", 3), change("/none", "a", 3)]).is_err());
+    assert_eq!(catalog.attributes(&path("/x")).unwrap(), x);
 }
 
 pub fn a_catalog_is_opened_as_its_own_site<D: Databases>(databases: &D) {

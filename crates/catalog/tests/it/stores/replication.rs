@@ -17,7 +17,7 @@ pub fn records<S: CatalogStore>(catalog: &mut Catalog<S>) -> Vec<Record> {
 }
 
 /// Random calls of the API, of which some fail.
-fn random_calls<S: CatalogStore>(catalog: &mut Catalog<S>, random: &mut Random, number: usize) {
+pub fn random_calls<S: CatalogStore>(catalog: &mut Catalog<S>, random: &mut Random, number: usize) {
     let paths = ["/a", "/b", "/a/a", "/a/b", "/b/a", "/a/a/a", "/a_1", "/a/a_1"];
     for _ in 0..number {
         let (at, to) = (*random.pick(&paths).unwrap(), *random.pick(&paths).unwrap());
@@ -33,8 +33,12 @@ fn random_calls<S: CatalogStore>(catalog: &mut Catalog<S>, random: &mut Random, 
             8 => catalog.add_attributes(&path(at), &[Attribute::new("n", random.below(3) as i64)]),
             _ => catalog.remove_attributes(&path(at), "n", None).map(drop),
         };
-        let is_refused =
-            matches!(outcome, Err(CatalogError::NotFound { .. } | CatalogError::Unsuitable { .. }));
+        let is_refused = matches!(
+            outcome,
+            Err(CatalogError::NotFound { .. }
+                | CatalogError::Unsuitable { .. }
+                | CatalogError::Exists { .. })
+        );
         assert!(outcome.is_ok() || is_refused, "{outcome:?}");
     }
 }
@@ -130,6 +134,49 @@ pub fn operations_are_acknowledged_once_all_sites_know_them<D: Databases>(databa
     assert!(one.acknowledged().unwrap().includes(&deletion));
 }
 
+pub fn an_idle_site_acknowledges_once<D: Databases>(databases: &D) {
+    let mut all = [1, 2, 3].map(|site| databases.catalog(&format!("site_{site}"), site));
+    for (number, catalog) in all.iter_mut().enumerate() {
+        assert!(!catalog.acknowledge().unwrap(), "there is nothing to acknowledge");
+        catalog.put(&put(&format!("/{number}"), 1)).unwrap();
+    }
+    let mut made = [0; 3];
+    for round in 0..4 {
+        for (from, to) in [(0, 1), (1, 2), (2, 0), (0, 1), (1, 2)] {
+            let known = all[to].vector().unwrap();
+            let operations = all[from].operations_beyond(&known, 100).unwrap();
+            all[to].apply(&operations).unwrap();
+            made[to] += usize::from(all[to].acknowledge().unwrap());
+        }
+        if round == 0 {
+            assert!(made.iter().all(|number| *number > 0), "{made:?}");
+            made = [0; 3];
+        }
+    }
+    assert_eq!(made, [0; 3], "idle sites answer each other");
+    let puts: VersionVector = (1..4).map(|site| (SiteId::new(site).unwrap(), 1)).collect();
+    assert!(all.iter_mut().all(|catalog| catalog.acknowledged().unwrap().includes(&puts)));
+}
+
+pub fn new_operations_are_counted_and_own_ones_are_found<D: Databases>(databases: &D) {
+    let (mut one, mut two) = (databases.catalog("first", 1), databases.catalog("second", 2));
+    one.put(&put("/x", 1)).unwrap();
+    two.put(&put("/y", 1)).unwrap();
+    assert!(two.put(&put("/z/z", 1)).is_err());
+    two.put(&put("/z", 1)).unwrap();
+    assert_eq!((one.entered(), two.entered()), (1, 2));
+    pull(&mut one, &mut two, 10);
+    pull(&mut two, &mut one, 10);
+    assert!(one.apply(&two.log_since(two.site(), 0, 10).unwrap()).unwrap().duplicates > 0);
+    assert_eq!((one.entered(), two.entered()), (3, 3));
+    let own = two.own_operations_beyond(&VersionVector::default(), 10).unwrap();
+    assert_eq!(own, two.log_since(two.site(), 0, 10).unwrap());
+    assert_eq!(
+        two.own_operations_beyond(&VersionVector::from_iter([(two.site(), 1)]), 10).unwrap(),
+        own[1..]
+    );
+}
+
 pub fn remote_operations_are_idempotent_and_causal<D: Databases>(databases: &D) {
     let (mut one, mut two) = (databases.catalog("first", 1), databases.catalog("second", 2));
     one.make_collection(&path("/a"), false).unwrap();
@@ -175,4 +222,26 @@ pub fn remote_operations_are_idempotent_and_causal<D: Databases>(databases: &D) 
     assert_eq!(two.apply(&[]).unwrap().applied, 1);
     assert_eq!(names(&mut two, "/"), ["a", "a_1", "z"]);
     assert_eq!(two.quarantined().unwrap(), []);
+}
+
+/// Sites that make the same collections while they are apart have one of each afterwards.
+pub fn equal_collections_become_one<D: Databases>(databases: &D) {
+    let (mut one, mut two) = (databases.catalog("equal_one", 1), databases.catalog("equal_two", 2));
+    for (catalog, name) in [(&mut one, "/lab/2026/a"), (&mut two, "/lab/2026/b")] {
+        catalog.make_collection(&path("/lab/2026"), true).unwrap();
+        catalog.put(&put(name, 1)).unwrap();
+    }
+    let operations = one.operations_beyond(&VersionVector::default(), 100).unwrap();
+    assert_eq!(two.apply(&operations).unwrap().conflicts, []);
+    pull(&mut two, &mut one, 100);
+    assert_eq!(names(&mut one, "/"), ["lab"]);
+    assert_eq!(names(&mut one, "/lab/2026"), ["a", "b"]);
+    assert_eq!(one.digest().unwrap(), two.digest().unwrap());
+    // One that was deleted or renamed is made anew, beside it.
+    one.trash(&path("/lab/2026")).unwrap();
+    one.make_collection(&path("/lab/2026"), false).unwrap();
+    assert_eq!(names(&mut one, "/lab/2026"), Vec::<String>::new());
+    one.rename(&path("/lab"), &path("/lab2")).unwrap();
+    one.make_collection(&path("/lab"), false).unwrap();
+    assert_eq!(names(&mut one, "/"), ["lab", "lab2"]);
 }

@@ -46,7 +46,11 @@ pub fn the_trash_keeps_everything<D: Databases>(databases: &D) {
     catalog.trash(&path("/a/b/x")).unwrap();
     let a = catalog.trash(&path("/a")).unwrap();
     assert!(catalog.stat(&path("/a/b")).is_err());
-    assert_eq!(catalog.list_trash(None, 10).unwrap().len(), 2);
+    let mut trash = catalog.list_trash(None, 10).unwrap();
+    trash.sort_by_key(|trashed| trashed.path.to_string());
+    let paths: Vec<_> = trash.iter().map(|trashed| trashed.path.to_string()).collect();
+    assert_eq!(paths, ["/a", "/a/b/x"]);
+    assert_eq!(catalog.trashed(x).unwrap().as_ref(), Some(&trash[1]));
     let error = catalog.restore(x, None).unwrap_err().to_string();
     assert!(
         error.ends_with("the collection above it is in the trash; restore that first, or give a new path"),
@@ -60,6 +64,9 @@ pub fn the_trash_keeps_everything<D: Databases>(databases: &D) {
     assert_eq!(catalog.restore(x, Some(&path("/a/y"))).unwrap(), path("/a/y"));
     assert_eq!(catalog.stat(&path("/a/y")).unwrap().versions.len(), 1);
     assert!(catalog.restore(x, None).is_err());
+    assert_eq!(catalog.trashed(x).unwrap(), None);
+    assert!(catalog.trash_object(&path("/a")).unwrap_err().to_string().contains("it is a collection"));
+    catalog.trash_object(&path("/a/y")).unwrap();
 
     // The number goes as soon as the name is free.
     catalog.trash(&path("/a")).unwrap();

@@ -1,7 +1,9 @@
 //! JSON bodies of the catalog's routes.
 
 use crate::site::{timestamp, version_of};
-use holdfast_catalog::{CatalogPath, Found, Kind, ReplicaState, Stat, TaggedAttribute, Value, VersionInfo};
+use holdfast_catalog::{
+    CatalogPath, Found, Kind, Replica, ReplicaState, Stat, TaggedAttribute, Value, VersionInfo,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -16,6 +18,15 @@ pub(crate) struct VersionBody {
     blake3: String,
     /// Time at which the version was stored, in milliseconds since 1970.
     stored: i64,
+}
+
+/// Entry by its path and its identity.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct EntryId {
+    /// Path of the entry; for a deleted one its former path.
+    pub(super) path: String,
+    /// Identity of the entry.
+    pub(super) id: String,
 }
 
 /// Replica of a version in a vault.
@@ -135,10 +146,26 @@ pub(crate) struct AttributeChanges {
     pub(super) remove: Vec<String>,
 }
 
-fn kind_name(kind: Kind) -> &'static str {
+pub(super) fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Object => "object",
+        Kind::Link => "link",
         Kind::Collection => "collection",
+    }
+}
+
+impl ReplicaBody {
+    /// Replica as its site knows it; nothing if it was removed.
+    pub(super) fn new(replica: Replica) -> Option<Self> {
+        let (version, state) = replica.content?;
+        let state = match state {
+            ReplicaState::Pending => "pending",
+            ReplicaState::Verified => "verified",
+            ReplicaState::Damaged => "damaged",
+            ReplicaState::Missing => "missing",
+        };
+        let (site, version) = (replica.place.site.to_string(), version_of(version).to_string());
+        Some(Self { version, site, vault: replica.place.vault, key: replica.place.key, state })
     }
 }
 
@@ -193,17 +220,7 @@ impl StatBody {
             let (tag, size, hash, time) = (version.tag, version.size, version.hash, version.time);
             VersionBody::from(VersionInfo { tag, size, hash, time })
         });
-        let replicas = stat.replicas.into_iter().filter_map(|replica| {
-            let (version, state) = replica.content?;
-            let state = match state {
-                ReplicaState::Pending => "pending",
-                ReplicaState::Verified => "verified",
-                ReplicaState::Damaged => "damaged",
-                ReplicaState::Missing => "missing",
-            };
-            let (site, version) = (replica.place.site.to_string(), version_of(version).to_string());
-            Some(ReplicaBody { version, site, vault: replica.place.vault, key: replica.place.key, state })
-        });
+        let replicas = stat.replicas.into_iter().filter_map(ReplicaBody::new);
         let node = stat.node;
         let current = node.as_ref().and_then(|node| node.current);
         Self {
