@@ -3,6 +3,7 @@
 
 pub mod attributes;
 pub mod beside;
+pub mod catalog;
 pub mod disturbers;
 pub mod drive;
 pub mod elements;
@@ -18,4 +19,5 @@ pub mod scan;
 pub mod search;
 pub mod shares;
 pub mod ship;
+pub mod sites;
 pub mod slots;

@@ -21,6 +21,6 @@ macro_rules! tiny {
 }
 
 tiny![
-    attributes, beside, disturbers, drive, elements, hunt, memory, needle, packets, packing, producers,
-    readers, reading, scan, search, shares, ship, slots,
+    attributes, beside, catalog, disturbers, drive, elements, hunt, memory, needle, packets, packing,
+    producers, readers, reading, scan, search, shares, ship, sites, slots,
 ];
