@@ -76,7 +76,7 @@ impl Reference {
                 Change::MakeCollection { object, parent, name }
                 | Change::MakeObject { object, parent, name }
                 | Change::MakeLink { object, parent, name, .. } => {
-                    // Of two sites that made one collection, the earlier one counts.
+                    // The earlier one of two sites that made a collection counts.
                     if nodes.contains_key(object) {
                         continue;
                     }

@@ -212,7 +212,7 @@ mod tests {
         let count = |choice: Choice| records(&connection, &choice).unwrap().len();
         assert_eq!((count(choice), count(choice.kept(Timestamp::from_milliseconds(now)))), (40, 30));
         remove_old(&connection, now, 5).unwrap();
-        // Of the times from 10 on, 15 acts were done, and the last 5 denied requests stay.
+        // The 15 acts that were done from time 10 on stay, and the last 5 denied requests.
         assert_eq!((count(choice), count(Choice { denied: true, ..choice })), (20, 5));
         let last = records(&connection, &Choice { most: 1, ..choice }).unwrap().remove(0);
         assert_eq!((last.id, last.time), (40, 39));

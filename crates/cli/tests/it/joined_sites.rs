@@ -299,7 +299,7 @@ fn a_hold_ordered_at_one_site_is_applied_when_the_ring_of_another_is_back() {
     let held = ends(&there, "holds r.hf --json", 0).json();
     assert_eq!((&held["id"], &held["reason"]), (&json(&applied)["hold"], &Value::from("burst")));
 
-    // What is not on the ring has expired; what is no ring is refused, and both are told everywhere.
+    // A range that left the ring has expired, an unknown ring is refused, and both are told everywhere.
     let early = (START - 2000 * STEP).to_string();
     let before = (START - 1000 * STEP).to_string();
     run(&b, &["hold", "hf://gva/rings/lab", "--from", &early, "--to", &before, "--reason", "too late"]);

@@ -10,7 +10,7 @@ use super::{MOST_BATCH, collect};
 use crate::clock::Clock;
 use crate::log::{Event, Log};
 use crate::site::SiteArchive;
-use holdfast_catalog::{Operation, VersionVector};
+use holdfast_catalog::{Operation, SiteId, VersionVector};
 use holdfast_remote::{RemoteErrorKind, Site};
 use std::io::{BufReader, Seek as _, Write as _};
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use tokio::time::sleep;
 /// First pause after a failure; each further one is twice as long.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 
-/// Operations above which a site without any takes a snapshot in the place of the log.
+/// Operations above which a site without those of others takes a snapshot in the place of the log.
 const MOST_BY_LOG: u64 = 20_000;
 
 /// Longest pause after a failure.
@@ -163,7 +163,7 @@ impl Dispatcher {
             move || site.catalog.with(holdfast_catalog::Catalog::vector)
         });
         let behind: u64 = theirs.iter().map(|(_, seq)| seq).sum();
-        if ours.await?.is_empty() && behind > MOST_BY_LOG {
+        if is_new(&ours.await?, self.site.catalog.site()) && behind > MOST_BY_LOG {
             self.start_from_snapshot().await?;
         }
         loop {
@@ -215,6 +215,11 @@ impl Dispatcher {
     }
 }
 
+/// True for the vector of a site that has no operations of others: its own ones were pushed before.
+fn is_new(vector: &VersionVector, own: SiteId) -> bool {
+    vector.iter().all(|(site, _)| site == own)
+}
+
 /// Runs work on the catalog on a blocking thread.
 async fn work<T: Send + 'static>(
     work: impl FnOnce() -> holdfast_catalog::Result<T> + Send + 'static,
@@ -226,4 +231,17 @@ async fn work<T: Send + 'static>(
 
 fn parse(text: &str) -> Result<VersionVector, String> {
     text.parse().map_err(|error| format!("cannot read the vector of the peer: {error}; check its version"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_with_its_own_operations_only_is_new() {
+        let own = SiteId::new(7).unwrap();
+        let vector = |text: &str| parse(text).unwrap();
+        assert!(is_new(&vector(""), own) && is_new(&vector("7:3"), own));
+        assert!(!is_new(&vector("7:3 8:1"), own));
+    }
 }

@@ -65,7 +65,7 @@ fn a_policy_is_carried_out_by_the_sites_that_it_names() {
     // The bytes are read at B while A is away.
     set(&b.client(), "a", &json!({"paused": true}));
     assert_eq!(b.client().get("/projects/lab/after.raw").expect(200).body, b"after");
-    // What is put while B is away is fetched when it is back.
+    // B fetches later what was put while it was away.
     let address = b.server().address();
     b.stop();
     put(&a, "absent.raw", b"absent");
