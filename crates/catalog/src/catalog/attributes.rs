@@ -1,8 +1,9 @@
 //! Attributes and annotations of entries; those of a link are those of its target.
 
+use super::Catalog;
+use super::batch::Batch;
 use super::links::resolve_object;
 use super::stat::attributes_of;
-use super::{Catalog, Writer};
 use crate::error::{CatalogError, Result};
 use crate::ids::Tag;
 use crate::name::CatalogPath;
@@ -39,19 +40,19 @@ impl<S: CatalogStore> Catalog<S> {
         attributes: &[Attribute],
     ) -> Result<bool> {
         attributes.iter().try_for_each(Attribute::check)?;
-        self.write(|writer| writer.set_attributes(path, version, is_replaced, attributes))
+        self.write(|writer| {
+            writer.batch(|batch| batch.set_attributes(path, version, is_replaced, attributes))
+        })
     }
 
     /// Makes several changes of attributes in one transaction, with an operation for each: all or none.
     pub fn change_attributes_all(&mut self, changes: &[AttributeChange]) -> Result<()> {
         changes.iter().flat_map(|change| &change.attributes).try_for_each(Attribute::check)?;
-        self.write(|writer| {
-            for AttributeChange { path, replaced, attributes } in changes {
-                let is_replaced = |name: &str| replaced.iter().any(|replaced| replaced == name);
-                writer.set_attributes(path, None, &is_replaced, attributes)?;
-            }
-            Ok(())
-        })
+        let change = |batch: &mut Batch<'_, S>, change: &AttributeChange| {
+            let is_replaced = |name: &str| change.replaced.iter().any(|replaced| replaced == name);
+            batch.set_attributes(&change.path, None, &is_replaced, &change.attributes).map(drop)
+        };
+        self.write(|writer| writer.batch(|batch| changes.iter().try_for_each(|one| change(batch, one))))
     }
 
     /// Lists the attributes of an entry by name, each triple once.
@@ -60,7 +61,7 @@ impl<S: CatalogStore> Catalog<S> {
         self.read(|store| {
             let (node, _) = resolve_object(store, VERB, path)?.not_root(VERB)?;
             let mut all: Vec<Attribute> =
-                attributes_of(store, &node)?.into_iter().map(|row| row.attribute).collect();
+                attributes_of(store, node.id)?.into_iter().map(|row| row.attribute).collect();
             all.sort();
             all.dedup();
             Ok(all)
@@ -80,7 +81,7 @@ impl<S: CatalogStore> Catalog<S> {
             let is_meant = |row: &&TaggedAttribute| {
                 row.attribute.name == name && value.is_none_or(|value| row.attribute.value == *value)
             };
-            let held = attributes_of(writer.store, &node)?;
+            let held = attributes_of(writer.store, node.id)?;
             let tags: Vec<Tag> = held.iter().filter(is_meant).map(|row| row.tag).collect();
             let number = tags.len();
             if number > 0 {
@@ -117,7 +118,7 @@ impl<S: CatalogStore> Catalog<S> {
     }
 }
 
-impl<S: CatalogStore> Writer<'_, S> {
+impl<S: CatalogStore> Batch<'_, S> {
     fn set_attributes(
         &mut self,
         path: &CatalogPath,
@@ -126,11 +127,11 @@ impl<S: CatalogStore> Writer<'_, S> {
         attributes: &[Attribute],
     ) -> Result<bool> {
         const VERB: &str = "set attributes of";
-        let (node, above) = resolve_object(self.store, VERB, path)?.not_root(VERB)?;
+        let (node, above) = self.entry(VERB, path)?.not_root(VERB)?;
         if version.is_some() && version != node.current.map(|current| current.version) {
             return Ok(false);
         }
-        let held = attributes_of(self.store, &node)?;
+        let held = self.attributes(node.id)?;
         let replaced =
             held.iter().filter(|row| is_replaced(&row.attribute.name) || attributes.contains(&row.attribute));
         let (object, tags) = (node.id, replaced.map(|row| row.tag).collect::<Vec<Tag>>());

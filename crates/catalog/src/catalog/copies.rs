@@ -164,7 +164,7 @@ impl<'a, 'b, S: CatalogStore> Copier<'a, 'b, S> {
                 self.add(Change::SetReplica { object, place: replica.place, version, state })?;
             }
         }
-        for tagged in attributes_of(self.writer.store, &holder)? {
+        for tagged in attributes_of(self.writer.store, holder.id)? {
             self.add(Change::AddAttribute { object, attribute: tagged.attribute })?;
         }
         self.batch.objects += 1;

@@ -78,7 +78,7 @@ pub(super) fn follow<S: CatalogStore>(
     path: &CatalogPath,
     found: Resolved,
 ) -> Result<Resolved> {
-    if found.node.as_ref().is_none_or(|node| node.kind != Kind::Link) {
+    if !found.is_link() {
         return Ok(found);
     }
     let target = target_of(store, &mut WayFinder::default(), &found)?;

@@ -26,6 +26,10 @@ impl Resolved {
         self.node.as_ref().is_none_or(|node| node.kind == Kind::Collection)
     }
 
+    pub(super) fn is_link(&self) -> bool {
+        self.node.as_ref().is_some_and(|node| node.kind == Kind::Link)
+    }
+
     /// Collections above a child of this collection.
     pub(super) fn above_children(&self) -> Vec<ObjectId> {
         self.above.iter().copied().chain(self.node.as_ref().map(|node| node.id)).collect()

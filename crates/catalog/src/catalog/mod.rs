@@ -1,6 +1,7 @@
 //! Catalog of one site over a store: the public operations, each one transaction.
 
 mod attributes;
+mod batch;
 mod collections;
 mod conflicts;
 mod copies;
@@ -27,7 +28,6 @@ use crate::merge::Conflict;
 use crate::operation::Change;
 use crate::store::row::RowReader;
 use crate::store::schema::migrate;
-use crate::store::tables::SqlTables;
 use crate::store::{Access, CatalogStore, collect, optional, transaction};
 use std::time::Duration;
 
@@ -151,10 +151,6 @@ impl<S: CatalogStore> Writer<'_, S> {
 
     /// Makes one operation of the changes, applies it and logs it.
     fn submit(&mut self, changes: Vec<Change>, under: Vec<ObjectId>) -> Result<Vec<Conflict>> {
-        let now = self.host.now();
-        let mut tables = SqlTables::new(self.store);
-        let (_, conflicts) = self.ledger.local(&mut tables, changes, under, now)?;
-        tables.flush()?;
-        Ok(conflicts)
+        self.batch(|batch| batch.submit(changes, under))
     }
 }

@@ -1,8 +1,9 @@
 //! Objects: putting versions, and choosing the current one. Contents are never overwritten.
 
-use super::links::{follow, resolve_object};
-use super::lookup::{Resolved, child, resolve_collection};
-use super::{Catalog, Writer};
+use super::Catalog;
+use super::batch::Batch;
+use super::links::resolve_object;
+use super::lookup::Resolved;
 use crate::error::{CatalogError, Result};
 use crate::ids::{ContentHash, Nanos, ObjectId, Tag};
 use crate::name::{CatalogPath, Name};
@@ -61,7 +62,7 @@ pub struct Stored {
 impl<S: CatalogStore> Catalog<S> {
     /// Adds a version to an object and makes it current.
     pub fn put(&mut self, put: &Put) -> Result<Stored> {
-        self.write(|writer| writer.put(put))
+        self.write(|writer| writer.batch(|batch| batch.put(put)))
     }
 
     /// Adds a version like [`put`](Self::put), and makes missing collections above it in the same transaction.
@@ -70,13 +71,13 @@ impl<S: CatalogStore> Catalog<S> {
             if let Some((above, _)) = put.path.split_last() {
                 writer.make_collection(&above, true)?;
             }
-            writer.put(put)
+            writer.batch(|batch| batch.put(put))
         })
     }
 
     /// Puts several versions in one transaction, with an operation for each: all or none.
     pub fn put_all(&mut self, puts: &[Put]) -> Result<Vec<Stored>> {
-        self.write(|writer| puts.iter().map(|put| writer.put(put)).collect())
+        self.write(|writer| writer.batch(|batch| puts.iter().map(|put| batch.put(put)).collect()))
     }
 
     /// Makes an older version of an object the current one again.
@@ -98,24 +99,22 @@ impl<S: CatalogStore> Catalog<S> {
     }
 }
 
-impl<S: CatalogStore> Writer<'_, S> {
+impl<S: CatalogStore> Batch<'_, S> {
     fn put(&mut self, put: &Put) -> Result<Stored> {
         const VERB: &str = "put";
         let Some((above, shown)) = put.path.split_last() else {
             let remedy = "name an object below it";
             return Err(CatalogError::unsuitable(VERB, &put.path, "it is the root", remedy));
         };
-        let collection = resolve_collection(self.store, VERB, &above)?;
-        let existing = child(self.store, collection.id(), shown)?;
+        let collection = self.collection(VERB, &above)?;
         let mut under = collection.above_children();
-        let existing = match existing {
-            Some(node) if node.kind == Kind::Link => {
-                let link = Resolved { above: under, node: Some(node) };
-                let target = follow(self.store, VERB, &put.path, link)?;
-                under = target.above;
-                target.node
+        let existing = match self.child(&collection, shown)? {
+            Some(node) => {
+                let found = self.follow(VERB, &put.path, Resolved { above: under, node: Some(node) })?;
+                under = found.above;
+                found.node
             }
-            other => other,
+            None => None,
         };
         let mut changes = Vec::with_capacity(3 + put.replicas.len() + put.attributes.len());
         let (object, replaces) = match &existing {

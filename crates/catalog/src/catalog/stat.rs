@@ -56,7 +56,7 @@ impl<S: CatalogStore> Catalog<S> {
                 format!("SELECT {VERSION} FROM versions WHERE object = ?1 ORDER BY site, seq, position");
             stat.versions = collect(store, &versions, &object, RowReader::version)?;
             stat.replicas = replicas_of(store, holder.id)?;
-            stat.attributes = attributes_of(store, &holder)?;
+            stat.attributes = attributes_of(store, holder.id)?;
             let annotations = format!(
                 "SELECT {ANNOTATION} FROM annotations WHERE object = ?1 ORDER BY time, site, seq, position"
             );
@@ -67,8 +67,11 @@ impl<S: CatalogStore> Catalog<S> {
 }
 
 /// Attributes of a node by name and tag.
-pub(super) fn attributes_of<S: CatalogStore>(store: &mut S, node: &Node) -> Result<Vec<TaggedAttribute>> {
+pub(super) fn attributes_of<S: CatalogStore>(
+    store: &mut S,
+    object: ObjectId,
+) -> Result<Vec<TaggedAttribute>> {
     let sql =
         format!("SELECT {ATTRIBUTE} FROM attributes WHERE object = ?1 ORDER BY name, site, seq, position");
-    collect(store, &sql, &[node.id.into()], RowReader::attribute)
+    collect(store, &sql, &[object.into()], RowReader::attribute)
 }

@@ -1,7 +1,7 @@
 //! Tables of a database, as merging sees them.
 
 use super::row::{DELETION, DISPUTE, FACT, GRANT, MOVE, NODE, REPLICA, RowReader, SITE};
-use super::write::{ATTRIBUTE_ROWS, put, put_attributes, remove};
+use super::write::{self, ROWS, insert, put_moved, remove, remove_attributes, row};
 use super::{CatalogStore, SqlValue, collect, optional};
 use crate::dispute::{Dispute, DisputeKind};
 use crate::encoding::decode;
@@ -9,43 +9,162 @@ use crate::error::Result;
 use crate::fact::{Fact, FactKind};
 use crate::grant::Grant;
 use crate::hlc::Hlc;
-use crate::ids::{ObjectId, OpId, SiteId};
+use crate::ids::{ObjectId, OpId, SiteId, Tag};
 use crate::merge::{MoveKey, Tables};
 use crate::operation::{Operation, ReplicaPlace};
 use crate::record::{Deletion, Move, Node, Record, RecordKey, Replica, SiteProgress, TaggedAttribute};
 use crate::vector::VersionVector;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Objects in one search for deletions: bounds the parameters of a statement.
 const OBJECTS: usize = 64;
 
+/// Nodes that are remembered without being written: bounds memory.
+const REMEMBERED: usize = 4096;
+
 /// Tables of one catalog, within a transaction of its store.
+///
+/// Rows wait until there are enough for one statement, and what was read once is remembered: a transaction of many
+/// operations on one collection reads and writes little more than their own rows.
 pub(crate) struct SqlTables<'a, S> {
     store: &'a mut S,
-    /// Attributes that wait for their statement: merging never reads attributes.
+    /// Nodes that are not written yet.
+    changed: BTreeMap<ObjectId, Node>,
+    /// Nodes as they are in the database.
+    known: HashMap<ObjectId, Node>,
+    /// Objects without any row in the database.
+    absent: HashSet<ObjectId>,
+    /// Entries that no deletion concerns.
+    undeleted: HashSet<ObjectId>,
+    /// Progress of sites, and whether it is still to be written.
+    sites: BTreeMap<SiteId, (Option<SiteProgress>, bool)>,
+    replicas: BTreeMap<(ObjectId, ReplicaPlace), Replica>,
+    versions: Vec<Vec<SqlValue>>,
     attributes: Vec<TaggedAttribute>,
+    /// Attributes of one object that are to be removed.
+    removed: Option<(ObjectId, Vec<Tag>)>,
+    log: Vec<Vec<SqlValue>>,
 }
 
 impl<'a, S: CatalogStore> SqlTables<'a, S> {
     pub(crate) fn new(store: &'a mut S) -> Self {
-        Self { store, attributes: Vec::new() }
+        Self {
+            store,
+            changed: BTreeMap::new(),
+            known: HashMap::new(),
+            absent: HashSet::new(),
+            undeleted: HashSet::new(),
+            sites: BTreeMap::new(),
+            replicas: BTreeMap::new(),
+            versions: Vec::new(),
+            attributes: Vec::new(),
+            removed: None,
+            log: Vec::new(),
+        }
     }
 
-    /// Writes the attributes that wait. It must be called before the commit.
+    /// Writes all that waits. It must be called before the commit.
     pub(crate) fn flush(&mut self) -> Result<()> {
-        let rows = std::mem::take(&mut self.attributes);
-        rows.chunks(ATTRIBUTE_ROWS).try_for_each(|rows| put_attributes(self.store, rows))
+        self.flush_nodes()?;
+        self.flush_replicas()?;
+        self.flush_removed()?;
+        self.flush_attributes()?;
+        insert(self.store, &write::VERSION, &std::mem::take(&mut self.versions))?;
+        insert(self.store, &write::LOG, &std::mem::take(&mut self.log))?;
+        let is_due = |(progress, is_due): &mut (Option<SiteProgress>, bool)| {
+            progress.clone().filter(|_| std::mem::take(is_due)).map(Record::Site)
+        };
+        let sites: Vec<Record> = self.sites.values_mut().filter_map(is_due).collect();
+        self.write(&sites)
+    }
+
+    /// Store with all rows written, for reading.
+    pub(crate) fn settled(&mut self) -> Result<&mut S> {
+        self.flush()?;
+        Ok(self.store)
+    }
+
+    /// Store with the attributes of an object written, for reading these.
+    pub(crate) fn settled_attributes(&mut self, object: ObjectId) -> Result<&mut S> {
+        if self.attributes.iter().any(|row| row.object == object) {
+            self.flush_attributes()?;
+        }
+        if self.removed.as_ref().is_some_and(|(concerned, _)| *concerned == object) {
+            self.flush_removed()?;
+        }
+        Ok(self.store)
+    }
+
+    /// Visible child of a collection with a shown name.
+    pub(crate) fn child(&mut self, parent: ObjectId, shown: &str) -> Result<Option<Node>> {
+        let is_it = |node: &&Node| node.parent == parent && node.shown == shown && !node.trashed;
+        if let Some(node) = self.changed.values().find(is_it) {
+            return Ok(Some(node.clone()));
+        }
+        let sql = select_nodes("WHERE n.parent = ?1 AND n.shown = ?2 AND n.trashed = 0");
+        let found = optional(self.store, &sql, &[parent.into(), shown.into()], RowReader::node)?;
+        Ok(found.filter(|node| !self.changed.contains_key(&node.id)))
+    }
+
+    fn flush_nodes(&mut self) -> Result<()> {
+        let nodes = std::mem::take(&mut self.changed);
+        for id in nodes.keys() {
+            self.absent.remove(id);
+        }
+        self.write(&nodes.values().cloned().map(Record::Node).collect::<Vec<_>>())?;
+        if self.known.len() + nodes.len() > REMEMBERED {
+            self.known.clear();
+        }
+        self.known.extend(nodes);
+        Ok(())
+    }
+
+    fn flush_replicas(&mut self) -> Result<()> {
+        let replicas = std::mem::take(&mut self.replicas);
+        for (object, _) in replicas.keys() {
+            self.absent.remove(object);
+        }
+        self.write(&replicas.into_values().map(Record::Replica).collect::<Vec<_>>())
+    }
+
+    fn flush_attributes(&mut self) -> Result<()> {
+        let attributes = std::mem::take(&mut self.attributes);
+        self.write(&attributes.into_iter().map(Record::Attribute).collect::<Vec<_>>())
+    }
+
+    fn flush_removed(&mut self) -> Result<()> {
+        self.removed.take().map_or(Ok(()), |(object, tags)| remove_attributes(self.store, object, &tags))
+    }
+
+    /// Writes records of one table.
+    fn write(&mut self, records: &[Record]) -> Result<()> {
+        let rows: Vec<_> = records.iter().map(row).collect::<Result<_>>()?;
+        let Some((table, _)) = rows.first() else { return Ok(()) };
+        insert(self.store, table, &rows.into_iter().map(|(_, row)| row).collect::<Vec<_>>())
     }
 }
 
 impl<S: CatalogStore> Tables for SqlTables<'_, S> {
     fn node(&mut self, id: ObjectId) -> Result<Option<Node>> {
-        let sql = select_nodes("WHERE n.id = ?1");
-        optional(self.store, &sql, &[id.into()], RowReader::node)
+        if let Some(node) = self.changed.get(&id).or_else(|| self.known.get(&id)) {
+            return Ok(Some(node.clone()));
+        }
+        let found = optional(self.store, &select_nodes("WHERE n.id = ?1"), &[id.into()], RowReader::node)?;
+        match &found {
+            Some(node) if self.known.len() < REMEMBERED => drop(self.known.insert(id, node.clone())),
+            Some(_) => {}
+            None => drop(self.absent.insert(id)),
+        }
+        Ok(found)
     }
 
     fn named(&mut self, parent: ObjectId, name: &str) -> Result<Vec<Node>> {
         let sql = select_nodes("WHERE n.parent = ?1 AND n.name = ?2 AND n.trashed = 0");
-        collect(self.store, &sql, &[parent.into(), name.into()], RowReader::node)
+        let mut all = collect(self.store, &sql, &[parent.into(), name.into()], RowReader::node)?;
+        all.retain(|node| !self.changed.contains_key(&node.id));
+        let is_one = |node: &&Node| node.parent == parent && node.name.as_str() == name && !node.trashed;
+        all.extend(self.changed.values().filter(is_one).cloned());
+        Ok(all)
     }
 
     fn is_below(&mut self, node: ObjectId, above: ObjectId) -> Result<bool> {
@@ -53,6 +172,7 @@ impl<S: CatalogStore> Tables for SqlTables<'_, S> {
         if node == above {
             return Ok(true);
         }
+        self.flush_nodes()?;
         let sql = "WITH RECURSIVE up (id) AS (SELECT parent FROM nodes WHERE id = ?1
             UNION SELECT n.parent FROM nodes n JOIN up ON n.id = up.id)
             SELECT 1 FROM up WHERE id = ?2 LIMIT 1";
@@ -61,6 +181,10 @@ impl<S: CatalogStore> Tables for SqlTables<'_, S> {
     }
 
     fn replica(&mut self, object: ObjectId, place: &ReplicaPlace) -> Result<Option<Replica>> {
+        let waiting = self.replicas.get(&(object, place.clone()));
+        if waiting.is_some() || self.absent.contains(&object) {
+            return Ok(waiting.cloned());
+        }
         let sql = format!(
             "SELECT {REPLICA} FROM replicas WHERE object = ?1 AND site = ?2 AND vault = ?3 AND key = ?4"
         );
@@ -113,6 +237,8 @@ impl<S: CatalogStore> Tables for SqlTables<'_, S> {
     }
 
     fn deletions(&mut self, objects: &[ObjectId]) -> Result<Vec<Deletion>> {
+        let objects: Vec<ObjectId> =
+            objects.iter().filter(|object| !self.undeleted.contains(object)).copied().collect();
         let mut all = Vec::new();
         for some in objects.chunks(OBJECTS) {
             let marks: Vec<String> = (1..=some.len()).map(|at| format!("?{at}")).collect();
@@ -129,6 +255,9 @@ impl<S: CatalogStore> Tables for SqlTables<'_, S> {
         // A deletion may concern several of the objects.
         all.sort();
         all.dedup();
+        if all.is_empty() {
+            self.undeleted.extend(objects);
+        }
         Ok(all)
     }
 
@@ -156,6 +285,7 @@ impl<S: CatalogStore> Tables for SqlTables<'_, S> {
     }
 
     fn log_beyond(&mut self, saw: &VersionVector) -> Result<Vec<Operation>> {
+        self.flush()?;
         let sites = collect(self.store, "SELECT site FROM sites ORDER BY site", &[], RowReader::site)?;
         let mut all = Vec::new();
         for site in sites {
@@ -174,32 +304,81 @@ impl<S: CatalogStore> Tables for SqlTables<'_, S> {
     }
 
     fn logged(&mut self, id: OpId) -> Result<Option<Operation>> {
+        insert(self.store, &write::LOG, &std::mem::take(&mut self.log))?;
         let sql = "SELECT body FROM log WHERE site = ?1 AND seq = ?2";
         optional(self.store, sql, &[id.site.into(), id.seq.into()], |row| Ok(decode(&row.blob()?)?))
     }
 
     fn progress(&mut self, site: SiteId) -> Result<Option<SiteProgress>> {
+        if let Some((progress, _)) = self.sites.get(&site) {
+            return Ok(progress.clone());
+        }
         let sql = format!("SELECT {SITE} FROM sites WHERE site = ?1");
-        optional(self.store, &sql, &[site.into()], RowReader::progress)
+        let found = optional(self.store, &sql, &[site.into()], RowReader::progress)?;
+        self.sites.insert(site, (found.clone(), false));
+        Ok(found)
     }
 
     fn append(&mut self, op: &Operation, bytes: Vec<u8>) -> Result<()> {
-        let values = [op.id.site.into(), op.id.seq.into(), op.time.0.into(), bytes.into()];
-        self.store.execute("INSERT INTO log VALUES (?1, ?2, ?3, ?4)", &values)?;
-        Ok(())
+        self.log.push(vec![op.id.site.into(), op.id.seq.into(), op.time.0.into(), bytes.into()]);
+        if self.log.len() < ROWS {
+            return Ok(());
+        }
+        insert(self.store, &write::LOG, &std::mem::take(&mut self.log))
     }
 
     fn put(&mut self, record: Record) -> Result<()> {
         match record {
-            Record::Attribute(row) => self.attributes.push(row),
-            record => put(self.store, &record)?,
+            Record::Node(node) => {
+                self.known.remove(&node.id);
+                self.changed.insert(node.id, node);
+                if self.changed.len() >= ROWS { self.flush_nodes() } else { Ok(()) }
+            }
+            Record::Replica(row) => {
+                self.replicas.insert((row.object, row.place.clone()), row);
+                if self.replicas.len() >= ROWS { self.flush_replicas() } else { Ok(()) }
+            }
+            Record::Version(_) => {
+                self.versions.push(row(&record)?.1);
+                if self.versions.len() < ROWS {
+                    return Ok(());
+                }
+                insert(self.store, &write::VERSION, &std::mem::take(&mut self.versions))
+            }
+            Record::Attribute(row) => {
+                self.attributes.push(row);
+                if self.attributes.len() >= ROWS { self.flush_attributes() } else { Ok(()) }
+            }
+            Record::Site(row) => {
+                self.sites.insert(row.site, (Some(row), true));
+                Ok(())
+            }
+            Record::Deletion(deletion) => {
+                self.undeleted.clear();
+                put_moved(self.store, &deletion)?;
+                self.write(&[Record::Deletion(deletion)])
+            }
+            record => self.write(&[record]),
         }
-        if self.attributes.len() >= ATTRIBUTE_ROWS { self.flush() } else { Ok(()) }
     }
 
     fn remove(&mut self, key: RecordKey) -> Result<()> {
-        self.flush()?;
-        remove(self.store, key)
+        let RecordKey::Attribute(object, tag) = key else { return remove(self.store, key) };
+        if let Some(at) = self.attributes.iter().position(|row| row.object == object && row.tag == tag) {
+            self.attributes.remove(at);
+            return Ok(());
+        }
+        match &mut self.removed {
+            Some((concerned, tags)) if *concerned == object && tags.len() < ROWS => {
+                tags.push(tag);
+                Ok(())
+            }
+            _ => {
+                self.flush_removed()?;
+                self.removed = Some((object, vec![tag]));
+                Ok(())
+            }
+        }
     }
 }
 

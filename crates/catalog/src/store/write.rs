@@ -3,49 +3,75 @@
 use super::{CatalogStore, SqlValue};
 use crate::error::{CatalogError, Result};
 use crate::hlc::Hlc;
-use crate::ids::{OpId, Tag};
+use crate::ids::{ObjectId, OpId, Tag};
 use crate::record::{Deletion, Record, RecordKey, TaggedAttribute};
 use crate::value::Value;
 use serde::Serialize;
 
-/// Columns of one attribute row.
-const ATTRIBUTE_COLUMNS: usize = 11;
+/// Rows in one statement: bounds its parameters (`SQLite` allows 32766, `PostgreSQL` 65535).
+pub(super) const ROWS: usize = 64;
 
-/// Attributes in one statement: bounds its parameters (`SQLite` allows 32766, `PostgreSQL` 65535).
-pub(super) const ATTRIBUTE_ROWS: usize = 64;
+/// Statement that inserts rows into a table.
+#[derive(Debug)]
+pub(super) struct Insert {
+    /// Name of the table.
+    table: &'static str,
+    /// Clause for rows that are there already.
+    conflict: &'static str,
+}
 
-const NODE: &str =
-    "INSERT INTO nodes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
-    ON CONFLICT (id) DO UPDATE SET made_time = excluded.made_time, made_site = excluded.made_site,
+impl Insert {
+    const fn new(table: &'static str) -> Self {
+        Self { table, conflict: "" }
+    }
+
+    const fn or(table: &'static str, conflict: &'static str) -> Self {
+        Self { table, conflict }
+    }
+}
+
+const NODE: Insert = Insert::or(
+    "nodes",
+    " ON CONFLICT (id) DO UPDATE SET made_time = excluded.made_time, made_site = excluded.made_site,
     parent = excluded.parent, name = excluded.name,
     named_time = excluded.named_time, named_site = excluded.named_site, shown = excluded.shown,
     trashed = excluded.trashed, current_site = excluded.current_site, current_seq = excluded.current_seq,
     current_position = excluded.current_position, current_set_time = excluded.current_set_time,
-    current_set_site = excluded.current_set_site";
-const MOVE: &str = "INSERT INTO moves VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-    ON CONFLICT (time, site, object) DO UPDATE SET effective = excluded.effective";
-const DELETION: &str = "INSERT INTO deletions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-const VERSION: &str = "INSERT INTO versions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-const REPLICA: &str = "INSERT INTO replicas VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-    ON CONFLICT (object, site, vault, key) DO UPDATE SET version_site = excluded.version_site,
+    current_set_site = excluded.current_set_site",
+);
+const MOVE: Insert =
+    Insert::or("moves", " ON CONFLICT (time, site, object) DO UPDATE SET effective = excluded.effective");
+const DELETION: Insert = Insert::new("deletions");
+pub(super) const VERSION: Insert = Insert::new("versions");
+const REPLICA: Insert = Insert::or(
+    "replicas",
+    " ON CONFLICT (object, site, vault, key) DO UPDATE SET version_site = excluded.version_site,
     version_seq = excluded.version_seq, version_position = excluded.version_position, state = excluded.state,
-    set_time = excluded.set_time, set_site = excluded.set_site";
-const ANNOTATION: &str = "INSERT INTO annotations VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-const SITE: &str = "INSERT INTO sites VALUES (?1, ?2, ?3)
-    ON CONFLICT (site) DO UPDATE SET applied = excluded.applied, seen = excluded.seen";
-
-const DISPUTE: &str = "INSERT INTO conflicts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULL)
-    ON CONFLICT (kind, object, lost_time, lost_site) DO UPDATE SET won_time = excluded.won_time,
+    set_time = excluded.set_time, set_site = excluded.set_site",
+);
+const ATTRIBUTE: Insert = Insert::new("attributes");
+const ANNOTATION: Insert = Insert::new("annotations");
+const SITE: Insert =
+    Insert::or("sites", " ON CONFLICT (site) DO UPDATE SET applied = excluded.applied, seen = excluded.seen");
+const DISPUTE: Insert = Insert::or(
+    "conflicts",
+    " ON CONFLICT (kind, object, lost_time, lost_site) DO UPDATE SET won_time = excluded.won_time,
     won_site = excluded.won_site, won_seq = excluded.won_seq, settled_time = excluded.settled_time,
-    settled_site = excluded.settled_site, choice = excluded.choice";
+    settled_site = excluded.settled_site, choice = excluded.choice",
+);
+const GRANT: Insert = Insert::or(
+    "grants",
+    " ON CONFLICT (object, subject) DO UPDATE SET granted = excluded.granted, set_time = excluded.set_time,
+    set_site = excluded.set_site",
+);
+const FACT: Insert = Insert::or(
+    "facts",
+    " ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body, set_time = excluded.set_time,
+    set_site = excluded.set_site",
+);
 
-const GRANT: &str = "INSERT INTO grants VALUES (?1, ?2, ?3, ?4, ?5)
-    ON CONFLICT (object, subject) DO UPDATE SET granted = excluded.granted, set_time = excluded.set_time,
-    set_site = excluded.set_site";
-
-const FACT: &str = "INSERT INTO facts VALUES (?1, ?2, ?3, ?4, ?5)
-    ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body, set_time = excluded.set_time,
-    set_site = excluded.set_site";
+/// Statement for rows of the log.
+pub(super) const LOG: Insert = Insert::new("log");
 
 /// Encodes a part of a record that no statement looks into.
 fn encoded<V: Serialize>(value: &V) -> Result<SqlValue> {
@@ -73,10 +99,10 @@ fn optional_tag(values: &mut Vec<SqlValue>, optional: Option<Tag>) {
     }
 }
 
-/// Writes a record. Attributes are written by [`put_attributes`] instead.
-pub(super) fn put<S: CatalogStore>(store: &mut S, record: &Record) -> Result<()> {
+/// Row of a record, and the statement that writes it.
+pub(super) fn row(record: &Record) -> Result<(&'static Insert, Vec<SqlValue>)> {
     let mut values = Vec::with_capacity(16);
-    let sql = match record {
+    let insert = match record {
         Record::Node(node) => {
             values.extend([node.id.into(), SqlValue::Integer(node.kind as i64)]);
             stamp(&mut values, node.made);
@@ -89,27 +115,26 @@ pub(super) fn put<S: CatalogStore>(store: &mut S, record: &Record) -> Result<()>
                 None => values.extend([SqlValue::Null, SqlValue::Null]),
             }
             values.push(node.target.map_or(SqlValue::Null, SqlValue::from));
-            NODE
+            &NODE
         }
         Record::Move(step) => {
             stamp(&mut values, step.stamp);
             values.extend([step.object.into(), step.parent.into(), step.name.as_str().into()]);
             values.extend([step.placement.into(), step.effective.into()]);
-            MOVE
+            &MOVE
         }
         Record::Deletion(row) => {
             values.push(row.object.into());
             op(&mut values, row.op);
             values.extend([row.stamp.time.0.into(), encoded(&row.saw)?, encoded(&row.moved)?]);
             values.push(row.purge.into());
-            put_moved(store, row)?;
-            DELETION
+            &DELETION
         }
         Record::Version(row) => {
             values.push(row.object.into());
             tag(&mut values, row.tag);
             values.extend([row.size.into(), row.hash.0.to_vec().into(), row.time.0.into(), row.home.into()]);
-            VERSION
+            &VERSION
         }
         Record::Replica(row) => {
             values.extend([row.object.into(), row.place.site.into()]);
@@ -117,30 +142,33 @@ pub(super) fn put<S: CatalogStore>(store: &mut S, record: &Record) -> Result<()>
             optional_tag(&mut values, row.content.map(|(version, _)| version));
             values.push(row.content.map_or(SqlValue::Null, |(_, state)| SqlValue::Integer(state as i64)));
             stamp(&mut values, row.set);
-            REPLICA
+            &REPLICA
         }
-        Record::Attribute(row) => return put_attributes(store, std::slice::from_ref(row)),
+        Record::Attribute(row) => {
+            attribute(&mut values, row)?;
+            &ATTRIBUTE
+        }
         Record::Annotation(row) => {
             values.push(row.object.into());
             tag(&mut values, row.tag);
             values.extend([row.stamp.time.0.into(), row.author.as_str().into(), row.text.as_str().into()]);
-            ANNOTATION
+            &ANNOTATION
         }
         Record::Site(row) => {
             values.extend([row.site.into(), row.applied.into(), encoded(&row.seen)?]);
-            SITE
+            &SITE
         }
         Record::Grant(row) => {
             values.extend([row.object.into(), row.subject.as_str().into()]);
             values.push(row.right.map_or(SqlValue::Null, |right| SqlValue::Integer(right as i64)));
             stamp(&mut values, row.set);
-            GRANT
+            &GRANT
         }
         Record::Fact(row) => {
             values.extend([SqlValue::Integer(row.kind as i64), row.key.as_str().into()]);
             values.push(row.body.as_deref().map_or(SqlValue::Null, SqlValue::from));
             stamp(&mut values, row.set);
-            FACT
+            &FACT
         }
         Record::Dispute(row) => {
             values.extend([SqlValue::Integer(row.kind as i64), row.object.into()]);
@@ -155,26 +183,60 @@ pub(super) fn put<S: CatalogStore>(store: &mut S, record: &Record) -> Result<()>
                 }
                 None => values.extend([SqlValue::Null, SqlValue::Null, SqlValue::Null]),
             }
-            DISPUTE
+            // The time at which this site learned of it is set later, and stays.
+            values.push(SqlValue::Null);
+            &DISPUTE
         }
     };
-    store.execute(sql, &values)?;
+    Ok((insert, values))
+}
+
+/// Writes rows of one table, many with each statement.
+pub(super) fn insert<S: CatalogStore>(store: &mut S, insert: &Insert, rows: &[Vec<SqlValue>]) -> Result<()> {
+    for part in parts(rows) {
+        let columns = part.first().map_or(0, Vec::len);
+        let sql =
+            format!("INSERT INTO {} VALUES {}{}", insert.table, marks(part.len(), columns), insert.conflict);
+        store.execute(&sql, &part.concat())?;
+    }
     Ok(())
 }
 
-/// Writes at most [`ATTRIBUTE_ROWS`] attributes with one statement.
-pub(super) fn put_attributes<S: CatalogStore>(store: &mut S, rows: &[TaggedAttribute]) -> Result<()> {
-    let mut values = Vec::with_capacity(rows.len() * ATTRIBUTE_COLUMNS);
-    let mut sql = String::from("INSERT INTO attributes VALUES ");
-    for (place, row) in rows.iter().enumerate() {
-        let marks: Vec<String> =
-            (1..=ATTRIBUTE_COLUMNS).map(|at| format!("?{}", place * ATTRIBUTE_COLUMNS + at)).collect();
-        sql.push_str(if place == 0 { "(" } else { ", (" });
-        sql.push_str(&marks.join(", "));
-        sql.push(')');
-        attribute(&mut values, row)?;
+/// Parts of at most [`ROWS`] rows, each a power of two, so that few different statements are prepared.
+fn parts<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
+    std::iter::from_fn(move || {
+        let length = (1 << rows.len().checked_ilog2()?).min(ROWS);
+        let part;
+        (part, rows) = rows.split_at(length);
+        Some(part)
+    })
+}
+
+/// Marks of the parameters of some rows.
+fn marks(rows: usize, columns: usize) -> String {
+    let row = |row: usize| {
+        let marks: Vec<String> = (1..=columns).map(|at| format!("?{}", row * columns + at)).collect();
+        format!("({})", marks.join(", "))
+    };
+    (0..rows).map(row).collect::<Vec<_>>().join(", ")
+}
+
+/// Removes attributes of one object; missing ones are no error.
+pub(super) fn remove_attributes<S: CatalogStore>(
+    store: &mut S,
+    object: ObjectId,
+    tags: &[Tag],
+) -> Result<()> {
+    for part in parts(tags) {
+        let mut values = vec![object.into()];
+        let is_one = |removed: &Tag| {
+            let at = values.len();
+            tag(&mut values, *removed);
+            format!("(site = ?{} AND seq = ?{} AND position = ?{})", at + 1, at + 2, at + 3)
+        };
+        let any = part.iter().map(is_one).collect::<Vec<_>>().join(" OR ");
+        store.execute(&format!("DELETE FROM attributes WHERE object = ?1 AND ({any})"), &values)?;
     }
-    store.execute(&sql, &values)?;
     Ok(())
 }
 
@@ -198,7 +260,7 @@ fn attribute(values: &mut Vec<SqlValue>, row: &TaggedAttribute) -> Result<()> {
 }
 
 /// Writes the index of the moved entries of a deletion.
-fn put_moved<S: CatalogStore>(store: &mut S, deletion: &Deletion) -> Result<()> {
+pub(super) fn put_moved<S: CatalogStore>(store: &mut S, deletion: &Deletion) -> Result<()> {
     for entry in &deletion.moved {
         let mut values = vec![SqlValue::from(*entry), deletion.object.into()];
         op(&mut values, deletion.op);
@@ -218,11 +280,7 @@ pub(super) fn remove<S: CatalogStore>(store: &mut S, key: RecordKey) -> Result<(
             store.execute(entries, &values)?;
             "DELETE FROM deletions WHERE object = ?1 AND site = ?2 AND seq = ?3"
         }
-        RecordKey::Attribute(object, attribute) => {
-            values.push(object.into());
-            tag(&mut values, attribute);
-            "DELETE FROM attributes WHERE object = ?1 AND site = ?2 AND seq = ?3 AND position = ?4"
-        }
+        RecordKey::Attribute(object, attribute) => return remove_attributes(store, object, &[attribute]),
         RecordKey::Annotation(object, annotation) => {
             values.push(object.into());
             tag(&mut values, annotation);
