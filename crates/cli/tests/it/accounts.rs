@@ -2,6 +2,7 @@
 
 use crate::common::site::Site;
 use crate::common::{Said, documented, folder, holdfast};
+use crate::serving::examples;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -226,4 +227,53 @@ fn passwords_are_asked_for_without_echo() {
     assert!(site.ends("passwd ann --password-file current", 2).err.contains("chmod 600"));
     let listed: Vec<Value> = site.ends("account ls --json", 0).lines();
     assert_eq!(listed[0]["has_password"], json!(true));
+}
+
+#[test]
+fn the_examples_of_log_ins_and_tokens_work() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut site = site(dir);
+    let words = "correct horse";
+    secret(dir, "ann.password", words);
+    // The name of the user in tests, and that of the examples.
+    for name in ["tester", "ann"] {
+        site.ends(&format!("account add {name} --password-file ann.password"), 0);
+    }
+    site.ends("account add m31 --project", 0);
+    site.ends("group add m31 ann", 0);
+    let config = format!("[sites.lab]\nurl = \"{}\"\n", site.url());
+    fs::create_dir_all(dir.join(".config/holdfast")).unwrap();
+    fs::write(dir.join(".config/holdfast/config.toml"), config).unwrap();
+    let (current, new, again) =
+        (("current password: ", words), ("new password: ", words), ("new password again: ", words));
+    let own = [("password of tester: ", words)];
+    let ann = [("password of ann: ", words)];
+    let answers = |example: &str| match example {
+        "holdfast login" => own.to_vec(),
+        "holdfast login --account ann" => ann.to_vec(),
+        "holdfast passwd" => vec![current, new, again],
+        "holdfast passwd ann" => vec![new, again],
+        _ => Vec::new(),
+    };
+    let admin = site.token.take();
+    for command in ["login", "passwd", "logout", "token", "token create", "token list", "token revoke"] {
+        let all = examples(&site.ends(&format!("{command} --help"), 0).out);
+        assert!(!all.is_empty(), "{command}");
+        for example in &all {
+            // An administrator changes the password of another account, and only who is logged in can log out.
+            site.token = admin.clone().filter(|_| example.starts_with("holdfast passwd ann"));
+            if command == "logout" {
+                site.ends("login --account ann --password-file ann.password", 0);
+            }
+            let mut words: Vec<&str> = example.split(' ').skip(1).collect();
+            // The identity of a token of this site.
+            let made = site.ends("token create --name x --scope read --json", 0).json();
+            if command.starts_with("token") && words[1] == "revoke" {
+                words[2] = made["id"].as_str().unwrap();
+            }
+            let (code, said) = at_terminal(&site, &words, &answers(example));
+            assert_eq!(code, Some(0), "{example}: {said}");
+        }
+    }
 }
