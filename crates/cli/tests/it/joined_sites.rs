@@ -243,8 +243,11 @@ fn the_examples_of_commands_for_several_sites_work() {
     let listed = until(&a, &["conflicts", "--json"], |out| out.contains("same_name"));
     let conflict = json(&listed)["id"].as_str().unwrap().to_owned();
     run(&a, &["site", "remove", "gva"]);
-    for command in ["conflicts", "site", "policy", "stage", "jobs", "hold", "holds"] {
-        let help: Said = a.command().args([command, "--help"]).output().unwrap().into();
+    let subcommands = ["conflicts show", "policy set", "policy ls", "policy rm"];
+    let whole = ["site", "policy", "stage", "jobs", "hold", "holds", "conflicts"];
+    for command in subcommands.into_iter().chain(whole) {
+        let words = command.split(' ').chain(["--help"]);
+        let help: Said = a.command().args(words).output().unwrap().into();
         let mut all = examples(&help.out);
         // Those for a ring here have a test of their own.
         all.retain(|example| !command.starts_with("hold") || example.contains("hf://"));

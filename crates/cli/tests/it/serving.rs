@@ -408,10 +408,18 @@ fn the_examples_of_site_commands_work() {
         fs::create_dir_all(dir.join(name).parent().unwrap()).unwrap();
         fs::write(dir.join(name), noise(5000, name.len() as u64)).unwrap();
     }
-    let reading = ["put", "meta", "find", "ls", "stat", "get"];
-    let rights = ["account", "group", "mkdir", "grant", "grants", "revoke", "log"];
-    let tree = ["touch", "tree", "du", "cat", "replicas", "cp", "ln", "mv", "rm", "trash", "edit"];
-    for command in reading.into_iter().chain(rights).chain(tree) {
+    let password = dir.join("ann.password");
+    fs::write(&password, "correct horse\n").unwrap();
+    fs::set_permissions(&password, fs::Permissions::from_mode(0o600)).unwrap();
+    let reading = ["put", "meta", "meta add", "meta ls", "meta set", "meta rm", "find", "ls", "stat", "get"];
+    let accounts =
+        ["account", "account add", "account ls", "account disable", "account enable", "account rm"];
+    let groups = ["group", "group add", "group ls", "group rm"];
+    let rights = ["mkdir", "grant", "grants", "revoke", "log"];
+    let tree =
+        ["touch", "tree", "du", "cat", "replicas", "cp", "ln", "mv", "rm", "trash ls", "trash", "edit"];
+    let all = reading.into_iter().chain(accounts).chain(groups).chain(rights).chain(tree);
+    for command in all {
         let all = examples(&ends(dir, &format!("{command} --help"), 0).out);
         assert!(!all.is_empty(), "{command}");
         if command == "group" {
