@@ -1,6 +1,8 @@
 //! A plot of a few lines as SVG: two axes from zero, a legend. What the lines mean is not known here.
 
+use crate::BenchError;
 use std::fmt::Write as _;
+use std::path::Path;
 
 /// Of the picture, and of the area between the axes.
 const WIDTH: f64 = 760.0;
@@ -131,6 +133,16 @@ impl Plot {
         }
         out.push_str("</svg>\n");
         out
+    }
+
+    /// Writes the picture and its numbers to a folder, which is made if it is missing.
+    pub fn write(&self, folder: &Path, name: &str) -> Result<(), BenchError> {
+        std::fs::create_dir_all(folder).map_err(BenchError::file(folder, "make it"))?;
+        for (extension, text) in [("svg", self.svg()), ("csv", self.csv())] {
+            let path = folder.join(format!("{name}.{extension}"));
+            std::fs::write(&path, text).map_err(BenchError::file(&path, "write it"))?;
+        }
+        Ok(())
     }
 
     /// The same as numbers.

@@ -3,6 +3,7 @@
 //! With `HOLDFAST_BENCH_DOC=FILE` a real run replaces what stands in FILE between `<!-- NAME -->` and
 //! `<!-- end of NAME -->`; nothing is written otherwise.
 
+use crate::plot::Plot;
 use crate::rounds::Spread;
 use crate::{BenchError, Scale, tools};
 use std::fmt::Write as _;
@@ -65,6 +66,13 @@ impl Report {
     /// A table in Markdown: the first row is its head.
     pub fn table(&mut self, rows: &[Vec<String>]) {
         self.put(&table(rows));
+    }
+
+    /// Draws a figure of a real run into the folder `figures` beside the document.
+    pub fn figure(&self, name: &str, plot: &Plot) -> Result<(), BenchError> {
+        let Some(path) = std::env::var_os("HOLDFAST_BENCH_DOC") else { return Ok(()) };
+        let folder = Path::new(&path).with_file_name("figures");
+        if self.scale == Scale::Real { plot.write(&folder, name) } else { Ok(()) }
     }
 
     /// Puts the report where the environment says, with the command and the machine.

@@ -6,6 +6,7 @@ use crate::metadata::irods::IrodsDatabase;
 use crate::metadata::objects::{self, IN_COLLECTION};
 use crate::metadata::postgres_server::PostgresServer;
 use crate::metadata::questions::questions;
+use crate::plot::{Line, Plot, Style};
 use crate::report::{Goal, Report};
 use crate::rounds::Spread;
 use crate::work_folder::WorkFolder;
@@ -52,12 +53,23 @@ enum Change {
     Delete,
 }
 
-/// Changes in the order of a round, with their names and the paper's time for 100 000 triples.
-const CHANGES: [(Change, &str, &str); 3] = [
-    (Change::Insert, "insert", "days"),
-    (Change::Modify, "modify", "days"),
-    (Change::Delete, "delete", "hours"),
+/// Changes in the order of a round, with their names, the paper's time for 100 000 triples, and its figure.
+const CHANGES: [(Change, &str, &str, &str); 3] = [
+    (Change::Insert, "insert", "days", "figure-8a"),
+    (Change::Modify, "modify", "days", "figure-8c"),
+    (Change::Delete, "delete", "hours", "figure-8b"),
 ];
+
+/// Lines of a figure, one for each database.
+fn lines<'a>(contestants: impl Iterator<Item = &'a Contestant>) -> Vec<Line> {
+    let line = |(colour, contestant): (usize, &Contestant)| Line {
+        name: contestant.name.to_owned(),
+        colour,
+        style: Style::Ours,
+        points: Vec::new(),
+    };
+    contestants.enumerate().map(line).collect()
+}
 
 /// Number of objects of a run: `HOLDFAST_CATALOG_OBJECTS`, by default a million.
 fn number(scale: Scale) -> Result<u64, BenchError> {
@@ -157,6 +169,7 @@ fn changes(
     let ratio = with_irods.then(|| "iRODS's schema to PostgreSQL".to_owned());
     let head = ["change".to_owned(), "triples".to_owned()].into_iter().chain(names).chain(ratio);
     let mut rows = vec![head.chain(["paper".to_owned()]).collect::<Vec<_>>()];
+    let mut figures = CHANGES.map(|_| lines(contestants.iter()));
     for count in scale.pick(&[1, 10][..], &[1, 10, 100, 1000, 10_000]) {
         let rounds = scale.pick(1, 3);
         let mut times = vec![[const { Vec::new() }; CHANGES.len()]; contestants.len()];
@@ -169,9 +182,12 @@ fn changes(
                 }
             }
         }
-        for (place, (_, name, paper)) in CHANGES.iter().enumerate() {
+        for (place, (_, name, paper, _)) in CHANGES.iter().enumerate() {
             let triples = count * TRIPLES;
             let mut row = row![name, triples];
+            for (line, of) in figures[place].iter_mut().zip(&times) {
+                line.points.push((triples as f64, Spread::of(of[place].iter().copied()).median));
+            }
             row.extend(times.iter().map(|of| {
                 let spread = Spread::of(of[place].iter().copied());
                 format!("{} s, {:.0}/s", spread.show(3), triples as f64 / spread.median)
@@ -185,6 +201,11 @@ fn changes(
         }
     }
     report.table(&rows);
+    for ((_, name, _, figure), lines) in CHANGES.iter().zip(figures) {
+        let title = format!("{name} triples of {objects} objects, as figure 8 of the paper");
+        let (across, up) = ("triples".to_owned(), "seconds".to_owned());
+        report.figure(figure, &Plot { title, across, up, lines })?;
+    }
     Ok(())
 }
 
@@ -210,10 +231,11 @@ fn ask(
         "matches",
         "verdict"
     ]];
+    let mut figure = lines(contestants.iter());
     for conditions in 1..=3 {
         let all = questions(conditions, count, objects);
         let mut expected: Vec<usize> = Vec::new();
-        for Contestant { name, database } in contestants.iter_mut() {
+        for (place, Contestant { name, database }) in contestants.iter_mut().enumerate() {
             let (mut times, mut matches) = (Vec::new(), Vec::new());
             let began = Instant::now();
             for question in &all {
@@ -232,6 +254,7 @@ fn ask(
             times.sort_unstable_by(f64::total_cmp);
             let spread = Spread::of(times.iter().copied());
             let late = times[(times.len() * 95 / 100).min(times.len() - 1)];
+            figure[place].points.push((conditions as f64, spread.median));
             let found = Spread::of(matches.iter().map(|found| *found as f64)).show(0);
             let goal = Goal::AtMost(QUESTION_MS);
             let verdict = if *name == IRODS { String::new() } else { goal.verdict(&spread) };
@@ -251,7 +274,10 @@ fn ask(
         }
     }
     report.table(&rows);
-    Ok(())
+    // The time does not depend on the number of triples, so it stands over the number of conditions.
+    let title = format!("questions about {objects} objects, the median time, as figure 8 d of the paper");
+    let (across, up) = ("conditions".to_owned(), "milliseconds".to_owned());
+    report.figure("figure-8d", &Plot { title, across, up, lines: figure })
 }
 
 /// Measures metadata of many objects beside iRODS's schema.

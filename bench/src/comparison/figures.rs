@@ -71,11 +71,7 @@ pub fn write(store: &ResultStore, folder: &Path) -> Result<Vec<&'static str>, Be
             missing.push(name);
             continue;
         };
-        std::fs::create_dir_all(folder).map_err(BenchError::file(folder, "make it"))?;
-        for (extension, text) in [("svg", plot.svg()), ("csv", plot.csv())] {
-            let path = folder.join(format!("{name}.{extension}"));
-            std::fs::write(&path, text).map_err(BenchError::file(&path, "write it"))?;
-        }
+        plot.write(folder, name)?;
     }
     Ok(missing)
 }

@@ -176,13 +176,15 @@ impl Search {
         } else {
             self.after(after);
         }
+        // Tests of the driver's ids come before the reading of nodes.
+        let object = if driver.is_some() { "d.id" } else { "n.id" };
         let is_driver = |part: &Condition| driver.is_some_and(|driver| std::ptr::eq(driver, part));
         let parts = match condition {
             Condition::All(all) => all.as_slice(),
             whole => std::slice::from_ref(whole),
         };
         for part in parts.iter().filter(|part| !is_driver(part)) {
-            self.tests.push(predicate(part, "n.id", dialect, &mut self.parameters));
+            self.tests.push(predicate(part, object, dialect, &mut self.parameters));
         }
         Ok(())
     }
