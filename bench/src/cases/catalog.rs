@@ -27,7 +27,7 @@ const LOAD_SECONDS: f64 = 600.0;
 const QUESTION_MS: f64 = 50.0;
 
 /// Time for the questions of one database about one number of conditions: a slow one answers fewer.
-const QUESTIONS_TIME: Duration = Duration::from_mins(5);
+const QUESTIONS_TIME: Duration = Duration::from_mins(1);
 
 const SQLITE: &str = "SQLite";
 const POSTGRES: &str = "PostgreSQL";

@@ -72,7 +72,7 @@ impl MetadataDatabase for CatalogDatabase {
             let mut store = (self.open)()?;
             // SQLite gathers none by itself.
             if store.dialect() == Dialect::Postgres {
-                store.execute("ANALYZE", &[])?;
+                store.execute("VACUUM ANALYZE", &[])?;
             }
             Ok::<_, StoreError>(())
         };

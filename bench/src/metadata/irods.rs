@@ -216,7 +216,7 @@ impl MetadataDatabase for IrodsDatabase {
 
     fn settle(&mut self) -> Result<(), BenchError> {
         self.find("SELECT setval('r_objectid', ?1)", &[self.next_id.into()])?;
-        self.execute("ANALYZE", &[]).map(drop)
+        self.execute("VACUUM ANALYZE", &[]).map(drop)
     }
 
     fn change(&mut self, changes: &[TripleChange]) -> Result<(), BenchError> {

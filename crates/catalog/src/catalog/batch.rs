@@ -18,7 +18,7 @@ use crate::store::tables::SqlTables;
 /// Batch of operations that put objects or change attributes.
 pub(super) struct Batch<'a, S> {
     tables: SqlTables<'a, S>,
-    pub(super) host: &'a mut dyn Host,
+    host: &'a mut dyn Host,
     ledger: &'a mut Ledger,
     /// Collection that was found last. No operation of a batch moves one, but a new object may change its shown name.
     collection: Option<(CatalogPath, Resolved)>,
@@ -87,6 +87,13 @@ impl<S: CatalogStore> Batch<'_, S> {
     /// Attributes of an entry.
     pub(super) fn attributes(&mut self, object: ObjectId) -> Result<Vec<TaggedAttribute>> {
         attributes_of(self.tables.settled_attributes(object)?, object)
+    }
+
+    /// Makes an id that nothing has yet.
+    pub(super) fn fresh_id(&mut self) -> ObjectId {
+        let id = self.host.object_id();
+        self.tables.note_fresh(id);
+        id
     }
 
     /// Tag of a change of the next operation.

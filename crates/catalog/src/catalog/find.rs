@@ -12,12 +12,12 @@ use crate::error::Result;
 use crate::ids::ObjectId;
 use crate::name::CatalogPath;
 use crate::name_pattern::NamePattern;
-use crate::store::condition_sql::{Parameters, drivers, predicate, searches};
+use crate::store::condition_sql::{Parameters, Tested, drivers, predicate, searches};
 use crate::store::row::{NODE, RowReader};
 use crate::store::{CatalogStore, SqlValue, collect, optional};
 
-/// Rows that are counted at most when two index ranges are compared.
-const MAX_COUNTED: u64 = 10_000;
+/// Bounds of counts of index ranges: a greater one is tried when no range is below the one before.
+const COUNTED: [u64; 3] = [1_000, 8_000, 64_000];
 
 /// Candidates of the first batch; each further one has twice as many.
 const FIRST_BATCH: usize = 1_000;
@@ -122,7 +122,12 @@ fn candidates<S: CatalogStore>(
     if let Some(condition) = condition {
         let mut parameters = Parameters::default();
         let (after, bound) = (parameters.bind(after), parameters.bind(limit as u64));
-        let test = predicate(condition, "n.target", store.dialect(), &mut parameters);
+        let test = predicate(
+            condition,
+            Tested { id: "n.target", are_many: false },
+            store.dialect(),
+            &mut parameters,
+        );
         let sql = format!(
             "SELECT {NODE}, {ENTRY_COLUMNS} FROM nodes n {JOIN_CURRENT}
                 WHERE n.kind = 2 AND n.trashed = 0 AND n.id > {after} AND {test} ORDER BY n.id LIMIT {bound}"
@@ -164,27 +169,35 @@ impl Search {
         condition: &Condition,
         after: &SqlValue,
     ) -> Result<()> {
-        let (dialect, driver) = (store.dialect(), best_driver(store, condition)?);
+        let dialect = store.dialect();
+        let (drivers, are_many) = ordered_drivers(store, condition)?;
+        let driver = drivers.first().copied();
         self.tests.push("n.kind <> 2".to_owned());
         if let Some(driver) = driver {
-            // UNION removes doubles between searches, DISTINCT those within a single one.
-            let searches = searches(driver, dialect, after, &mut self.parameters).join(" UNION ");
-            self.with =
-                format!("WITH driver (id) AS MATERIALIZED (SELECT DISTINCT object FROM ({searches}) s)");
+            let searches = searches(driver, dialect, after, &mut self.parameters);
+            // UNION removes doubles, also those within one search.
+            let searches = match searches.as_slice() {
+                [only] => format!("SELECT DISTINCT object FROM ({only}) s"),
+                several => several.join(" UNION "),
+            };
+            self.with = format!("WITH driver (id) AS MATERIALIZED ({searches})");
             self.from = "driver d CROSS JOIN nodes n";
             self.tests.push("n.id = d.id".to_owned());
         } else {
             self.after(after);
         }
         // Tests of the driver's ids come before the reading of nodes.
-        let object = if driver.is_some() { "d.id" } else { "n.id" };
-        let is_driver = |part: &Condition| driver.is_some_and(|driver| std::ptr::eq(driver, part));
+        let id = if driver.is_some() { "d.id" } else { "n.id" };
+        let tested = Tested { id, are_many };
         let parts = match condition {
             Condition::All(all) => all.as_slice(),
             whole => std::slice::from_ref(whole),
         };
-        for part in parts.iter().filter(|part| !is_driver(part)) {
-            self.tests.push(predicate(part, object, dialect, &mut self.parameters));
+        let is_other = |part: &&Condition| !drivers.iter().any(|driver| std::ptr::eq(*driver, *part));
+        let others = parts.iter().filter(is_other);
+        // The most selective tests come first.
+        for part in drivers.iter().copied().skip(1).chain(others) {
+            self.tests.push(predicate(part, tested, dialect, &mut self.parameters));
         }
         Ok(())
     }
@@ -209,29 +222,40 @@ impl Search {
     }
 }
 
-/// Driver with the fewest objects, of those in the condition.
-fn best_driver<'a, S: CatalogStore>(
+/// Drivers of a condition, the one with the fewest objects first, and whether even that one has many. The order of larger ones
+/// than the last bound is theirs in the condition.
+fn ordered_drivers<'a, S: CatalogStore>(
     store: &mut S,
     condition: &'a Condition,
-) -> Result<Option<&'a Condition>> {
+) -> Result<(Vec<&'a Condition>, bool)> {
     let drivers = drivers(condition);
     if drivers.len() < 2 {
-        return Ok(drivers.first().copied());
+        return Ok((drivers, false));
     }
-    let (dialect, first) = (store.dialect(), SqlValue::from(ObjectId::ROOT));
-    let mut best = None;
-    for driver in drivers {
-        let mut parameters = Parameters::default();
-        let searches = searches(driver, dialect, &first, &mut parameters).join(" UNION ALL ");
-        let limit = parameters.bind(best.map_or(MAX_COUNTED, |(count, _)| count));
-        let sql = format!("SELECT COUNT(*) FROM (SELECT 1 FROM ({searches}) s LIMIT {limit}) c");
-        let count = optional(store, &sql, &parameters.0, RowReader::count)?.unwrap_or(0);
-        if best.is_none_or(|(least, _)| count < least) {
-            best = Some((count, driver));
+    let mut counted = Vec::new();
+    for bound in COUNTED {
+        counted.clear();
+        let mut least = bound;
+        for driver in &drivers {
+            // A larger one need not be counted to its end.
+            let number = count(store, driver, least)?;
+            least = least.min(number);
+            counted.push((number, *driver));
         }
-        if count == 0 {
+        if counted.iter().any(|(count, _)| *count < bound) {
             break;
         }
     }
-    Ok(best.map(|(_, driver)| driver))
+    counted.sort_by_key(|(count, _)| *count);
+    let are_many = counted.first().is_some_and(|(least, _)| *least >= COUNTED[0]);
+    Ok((counted.into_iter().map(|(_, driver)| driver).collect(), are_many))
+}
+
+/// Number of entries of the index ranges of a driver, at most a bound.
+fn count<S: CatalogStore>(store: &mut S, driver: &Condition, bound: u64) -> Result<u64> {
+    let (mut parameters, first) = (Parameters::default(), SqlValue::from(ObjectId::ROOT));
+    let searches = searches(driver, store.dialect(), &first, &mut parameters).join(" UNION ALL ");
+    let limit = parameters.bind(bound);
+    let sql = format!("SELECT COUNT(*) FROM (SELECT 1 FROM ({searches}) s LIMIT {limit}) c");
+    Ok(optional(store, &sql, &parameters.0, RowReader::count)?.unwrap_or(0))
 }

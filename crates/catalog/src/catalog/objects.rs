@@ -124,7 +124,7 @@ impl<S: CatalogStore> Batch<'_, S> {
             }
             Some(node) => (node.id, node.current.map(|current| current.set)),
             None => {
-                let (object, parent) = (self.host.object_id(), collection.id());
+                let (object, parent) = (self.fresh_id(), collection.id());
                 changes.push(Change::MakeObject { object, parent, name: Name::new(shown)? });
                 (object, None)
             }

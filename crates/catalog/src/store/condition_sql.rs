@@ -33,14 +33,19 @@ impl RangeTest {
         Self { column, comparisons: vec![(operator_sql(operator), value)] }
     }
 
-    fn sql(&self, parameters: &mut Parameters) -> String {
-        let column = self.column;
+    fn is_equality(&self) -> bool {
+        matches!(self.comparisons[..], [("=", _)])
+    }
+
+    /// Test of a row `a`. `mark` stands before the column.
+    fn sql(&self, mark: &str, parameters: &mut Parameters) -> String {
+        let column = format!("{mark}a.{}", self.column);
         if self.comparisons.is_empty() {
-            return format!("a.{column} IS NOT NULL");
+            return format!("{column} IS NOT NULL");
         }
         let all = self.comparisons.iter();
         let all =
-            all.map(|(operator, value)| format!("a.{column} {operator} {}", parameters.bind(value.clone())));
+            all.map(|(operator, value)| format!("{column} {operator} {}", parameters.bind(value.clone())));
         all.collect::<Vec<_>>().join(" AND ")
     }
 }
@@ -149,30 +154,44 @@ fn escape(piece: &str, dialect: Dialect) -> String {
     escaped
 }
 
-/// Boolean expression over the attributes of the object whose id is in a column, such as `n.id`.
+/// Objects that are tested.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Tested {
+    /// Column with the id of the object, such as `n.id`.
+    pub(crate) id: &'static str,
+    /// True for so many objects that a scan of all matching attributes may be faster than a look-up for each.
+    pub(crate) are_many: bool,
+}
+
+/// Boolean expression over the attributes of objects.
 pub(crate) fn predicate(
     condition: &Condition,
-    object: &'static str,
+    tested: Tested,
     dialect: Dialect,
     parameters: &mut Parameters,
 ) -> String {
     let mut join = |parts: &[Condition], word: &str| {
         let parts: Vec<String> =
-            parts.iter().map(|part| predicate(part, object, dialect, parameters)).collect();
+            parts.iter().map(|part| predicate(part, tested, dialect, parameters)).collect();
         format!("({})", parts.join(word))
     };
     match condition {
         Condition::All(all) => join(all, " AND "),
         Condition::Any(any) => join(any, " OR "),
-        Condition::Not(inner) => format!("NOT {}", predicate(inner, object, dialect, parameters)),
+        Condition::Not(inner) => format!("NOT {}", predicate(inner, tested, dialect, parameters)),
         leaf => {
             let (attribute, tests) = range_tests(leaf, dialect).unwrap_or_default();
             let name = parameters.bind(attribute);
-            let tests: Vec<String> = tests.iter().map(|test| format!("({})", test.sql(parameters))).collect();
+            // Without statistics SQLite would scan the range of the key for each object. A sign keeps it from that index.
+            let mark =
+                |test: &RangeTest| if dialect == Dialect::Sqlite && !test.is_equality() { "+" } else { "" };
+            let tests = tests.iter().map(|test| format!("({})", test.sql(mark(test), parameters)));
+            let tests: Vec<String> = tests.collect();
             // OFFSET keeps PostgreSQL from turning the test of few candidates into a join with all attributes.
+            let end = if tested.are_many && dialect == Dialect::Postgres { "" } else { " LIMIT 1 OFFSET 0" };
+            let (object, tests) = (tested.id, tests.join(" OR "));
             format!(
-                "EXISTS (SELECT 1 FROM attributes a WHERE a.object = {object} AND a.name = {name} AND ({}) LIMIT 1 OFFSET 0)",
-                tests.join(" OR ")
+                "EXISTS (SELECT 1 FROM attributes a WHERE a.object = {object} AND a.name = {name} AND ({tests}){end})"
             )
         }
     }
@@ -210,7 +229,7 @@ pub(crate) fn searches(
     let search = |test: &RangeTest| {
         format!(
             "SELECT a.object FROM attributes a WHERE a.name = {name} AND {} AND a.object > {after}",
-            test.sql(parameters)
+            test.sql("", parameters)
         )
     };
     tests.iter().map(search).collect()
@@ -222,7 +241,12 @@ mod tests {
 
     fn translated(condition: &str, dialect: Dialect) -> (String, Vec<SqlValue>) {
         let mut parameters = Parameters::default();
-        let sql = predicate(&condition.parse().unwrap(), "n.id", dialect, &mut parameters);
+        let sql = predicate(
+            &condition.parse().unwrap(),
+            Tested { id: "n.id", are_many: false },
+            dialect,
+            &mut parameters,
+        );
         (sql, parameters.0)
     }
 

@@ -34,6 +34,8 @@ pub(crate) struct SqlTables<'a, S> {
     known: HashMap<ObjectId, Node>,
     /// Objects without any row in the database.
     absent: HashSet<ObjectId>,
+    /// Collections and names that no visible child has.
+    vacant: HashSet<(ObjectId, String)>,
     /// Entries that no deletion concerns.
     undeleted: HashSet<ObjectId>,
     /// Progress of sites, and whether it is still to be written.
@@ -53,6 +55,7 @@ impl<'a, S: CatalogStore> SqlTables<'a, S> {
             changed: BTreeMap::new(),
             known: HashMap::new(),
             absent: HashSet::new(),
+            vacant: HashSet::new(),
             undeleted: HashSet::new(),
             sites: BTreeMap::new(),
             replicas: BTreeMap::new(),
@@ -103,13 +106,23 @@ impl<'a, S: CatalogStore> SqlTables<'a, S> {
         }
         let sql = select_nodes("WHERE n.parent = ?1 AND n.shown = ?2 AND n.trashed = 0");
         let found = optional(self.store, &sql, &[parent.into(), shown.into()], RowReader::node)?;
+        if found.is_none() {
+            // The first one of a given name is shown under it, so no child has it as its given name either.
+            self.vacant.insert((parent, shown.to_owned()));
+        }
         Ok(found.filter(|node| !self.changed.contains_key(&node.id)))
+    }
+
+    /// Notes that an id was made just now, so that nothing has it.
+    pub(crate) fn note_fresh(&mut self, id: ObjectId) {
+        self.absent.insert(id);
     }
 
     fn flush_nodes(&mut self) -> Result<()> {
         let nodes = std::mem::take(&mut self.changed);
-        for id in nodes.keys() {
+        for (id, node) in &nodes {
             self.absent.remove(id);
+            self.vacant.remove(&(node.parent, node.name.to_string()));
         }
         self.write(&nodes.values().cloned().map(Record::Node).collect::<Vec<_>>())?;
         if self.known.len() + nodes.len() > REMEMBERED {
@@ -149,6 +162,9 @@ impl<S: CatalogStore> Tables for SqlTables<'_, S> {
         if let Some(node) = self.changed.get(&id).or_else(|| self.known.get(&id)) {
             return Ok(Some(node.clone()));
         }
+        if self.absent.contains(&id) {
+            return Ok(None);
+        }
         let found = optional(self.store, &select_nodes("WHERE n.id = ?1"), &[id.into()], RowReader::node)?;
         match &found {
             Some(node) if self.known.len() < REMEMBERED => drop(self.known.insert(id, node.clone())),
@@ -160,7 +176,11 @@ impl<S: CatalogStore> Tables for SqlTables<'_, S> {
 
     fn named(&mut self, parent: ObjectId, name: &str) -> Result<Vec<Node>> {
         let sql = select_nodes("WHERE n.parent = ?1 AND n.name = ?2 AND n.trashed = 0");
-        let mut all = collect(self.store, &sql, &[parent.into(), name.into()], RowReader::node)?;
+        let mut all = if self.vacant.contains(&(parent, name.to_owned())) {
+            Vec::new()
+        } else {
+            collect(self.store, &sql, &[parent.into(), name.into()], RowReader::node)?
+        };
         all.retain(|node| !self.changed.contains_key(&node.id));
         let is_one = |node: &&Node| node.parent == parent && node.name.as_str() == name && !node.trashed;
         all.extend(self.changed.values().filter(is_one).cloned());
@@ -237,8 +257,8 @@ impl<S: CatalogStore> Tables for SqlTables<'_, S> {
     }
 
     fn deletions(&mut self, objects: &[ObjectId]) -> Result<Vec<Deletion>> {
-        let objects: Vec<ObjectId> =
-            objects.iter().filter(|object| !self.undeleted.contains(object)).copied().collect();
+        let is_open = |object: &&ObjectId| !self.undeleted.contains(object) && !self.absent.contains(object);
+        let objects: Vec<ObjectId> = objects.iter().filter(is_open).copied().collect();
         let mut all = Vec::new();
         for some in objects.chunks(OBJECTS) {
             let marks: Vec<String> = (1..=some.len()).map(|at| format!("?{at}")).collect();
@@ -355,6 +375,7 @@ impl<S: CatalogStore> Tables for SqlTables<'_, S> {
             }
             Record::Deletion(deletion) => {
                 self.undeleted.clear();
+                self.absent.clear();
                 put_moved(self.store, &deletion)?;
                 self.write(&[Record::Deletion(deletion)])
             }
