@@ -61,6 +61,11 @@ impl RemoteError {
         Self { kind, message, retry_after: None, offset: None }
     }
 
+    /// Error of a request that would fail again.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self::new(RemoteErrorKind::Refused, message.into())
+    }
+
     /// Error of an answer that does not follow its protocol.
     pub(crate) fn nonsense(action: &str, url: &Url, reason: impl std::fmt::Display) -> Self {
         let message = format!("cannot {action} {url}: {reason}; check that the address is that of a server");

@@ -79,9 +79,17 @@ impl Site {
 
     /// Moves or renames an entry; the new path must be free.
     pub async fn move_entry(&self, from: &str, to: &str) -> Result<(), RemoteError> {
+        self.replace_entry(from, to, false).await
+    }
+
+    /// Moves or renames an object. With `replace` an object at the new path goes to the trash in the same step.
+    pub async fn replace_entry(&self, from: &str, to: &str, replace: bool) -> Result<(), RemoteError> {
         let url = &self.address(["catalog", "moves"])?;
         let action = &format!("move `{from}` to `{to}` by");
-        let request = self.request(Method::POST, url).query(&[("from", from), ("to", to)]);
+        let request = self
+            .request(Method::POST, url)
+            .query(&[("from", from), ("to", to)])
+            .query(&[("replace", replace)]);
         let (body, patience) = (Bytes::new(), Duration::ZERO);
         self.send(Call { action, url, request, body, patience }).await.map(drop)
     }

@@ -2,7 +2,7 @@
 
 use super::lookup::{WayFinder, child, node, resolve, resolve_collection};
 use super::purge::is_purged;
-use super::{Catalog, MAX_PAGE};
+use super::{Catalog, MAX_PAGE, Writer};
 use crate::error::{CatalogError, Result};
 use crate::hlc::Hlc;
 use crate::ids::ObjectId;
@@ -27,6 +27,12 @@ pub struct Trashed {
 impl<S: CatalogStore> Catalog<S> {
     /// Moves or renames an entry. The new path must be free.
     pub fn rename(&mut self, from: &CatalogPath, to: &CatalogPath) -> Result<()> {
+        self.rename_over(from, to, false)
+    }
+
+    /// Moves or renames an object like [`rename`](Self::rename). With `replace` an object at the new path goes to the trash in
+    /// the same transaction.
+    pub fn rename_over(&mut self, from: &CatalogPath, to: &CatalogPath, replace: bool) -> Result<()> {
         const VERB: &str = "rename";
         self.write(|writer| {
             let (node, _) = resolve(writer.store, VERB, from)?.not_root(VERB)?;
@@ -40,6 +46,12 @@ impl<S: CatalogStore> Catalog<S> {
             let collection = resolve_collection(writer.store, VERB, &above)?;
             match child(writer.store, collection.id(), shown)? {
                 Some(found) if found.id == node.id && node.name.as_str() == shown => return Ok(()),
+                Some(found) if found.id != node.id && replace => {
+                    if found.kind == Kind::Collection || node.kind == Kind::Collection {
+                        return refuse("a collection is not replaced", "delete it first");
+                    }
+                    writer.trash(VERB, to, found.id)?;
+                }
                 Some(found) if found.id != node.id => {
                     let remedy = "choose another name, or move that entry first";
                     return Err(CatalogError::exists(VERB, to, remedy));
@@ -58,9 +70,9 @@ impl<S: CatalogStore> Catalog<S> {
         self.trash_if(path, |_| true)
     }
 
-    /// Moves an object to the trash, and refuses a collection.
+    /// Moves an object or a link to the trash, and refuses a collection.
     pub fn trash_object(&mut self, path: &CatalogPath) -> Result<ObjectId> {
-        self.trash_if(path, |kind| kind == Kind::Object)
+        self.trash_if(path, |kind| kind != Kind::Collection)
     }
 
     fn trash_if(&mut self, path: &CatalogPath, is_meant: impl Fn(Kind) -> bool) -> Result<ObjectId> {
@@ -71,13 +83,7 @@ impl<S: CatalogStore> Catalog<S> {
                 let remedy = "delete it recursively";
                 return Err(CatalogError::unsuitable(VERB, path, "it is a collection", remedy));
             }
-            let deletion = writer.ledger.deletion(&mut SqlTables::new(writer.store), node.id)?;
-            if matches!(&deletion, Change::Trash { moved, .. } if moved.len() > MAX_MOVED) {
-                let reason = "more than 4096 entries were moved into it that other sites have not seen";
-                let remedy = "exchange operations with the other sites first";
-                return Err(CatalogError::unsuitable(VERB, path, reason, remedy));
-            }
-            writer.submit(vec![deletion], Vec::new())?;
+            writer.trash(VERB, path, node.id)?;
             Ok(node.id)
         })
     }
@@ -174,4 +180,17 @@ pub(super) fn former_path<S: CatalogStore>(store: &mut S, entry: &Node) -> Resul
         at = above.parent;
     }
     Ok(names.iter().rev().try_fold(CatalogPath::root(), |path, name| path.child(name))?)
+}
+
+impl<S: CatalogStore> Writer<'_, S> {
+    fn trash(&mut self, verb: &'static str, path: &CatalogPath, object: ObjectId) -> Result<()> {
+        let deletion = self.ledger.deletion(&mut SqlTables::new(self.store), object)?;
+        if matches!(&deletion, Change::Trash { moved, .. } if moved.len() > MAX_MOVED) {
+            let reason = "more than 4096 entries were moved into it that other sites have not seen";
+            let remedy = "exchange operations with the other sites first";
+            return Err(CatalogError::unsuitable(verb, path, reason, remedy));
+        }
+        self.submit(vec![deletion], Vec::new())?;
+        Ok(())
+    }
 }

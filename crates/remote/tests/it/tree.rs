@@ -46,3 +46,26 @@ fn entries_are_moved_copied_deleted_and_restored() {
         assert!(replicas.len() == 2 && replicas.iter().all(|replica| replica.state == "verified"));
     });
 }
+
+#[test]
+fn a_move_replaces_an_object_where_that_is_asked_for() {
+    let world = World::new();
+    run(async {
+        let site = world.site();
+        for (path, seed) in [("a/old", 1), ("a/new", 2)] {
+            let new = upload(path, Some(5), Some(contents(seed, 5)));
+            settled(&site, &site.create(&new).await.unwrap().address).await;
+        }
+        let hash = site.catalog_stat("/p/a/new").await.unwrap().versions[0].blake3.clone();
+        let taken = site.move_entry("/p/a/new", "/p/a/old").await.unwrap_err();
+        assert!(taken.message.contains("exists already"), "{taken}");
+        site.replace_entry("/p/a/new", "/p/a/old", true).await.unwrap();
+        assert_eq!(site.catalog_stat("/p/a/old").await.unwrap().versions[0].blake3, hash);
+        assert_eq!(site.list_trash(None, None).await.unwrap().entries[0].path, "/p/a/old");
+        site.make_collection("/p/b", false, None).await.unwrap();
+        for (from, to) in [("/p/a/old", "/p/b"), ("/p/b", "/p/a/old")] {
+            let refused = site.replace_entry(from, to, true).await.unwrap_err();
+            assert!(refused.message.contains("a collection is not replaced"), "{refused}");
+        }
+    });
+}

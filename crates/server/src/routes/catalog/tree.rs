@@ -65,6 +65,15 @@ pub(crate) struct Deletion {
     recursive: bool,
 }
 
+/// Way in which an entry is moved.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Replacement {
+    /// True to move an object at the new path to the trash.
+    #[serde(default)]
+    replace: bool,
+}
+
 /// Part of a copy that is done.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CopyBody {
@@ -123,7 +132,7 @@ pub(crate) async fn make_collection(
 }
 
 /// Moves or renames an object, or a collection with all below it.
-#[utoipa::path(post, path = "/catalog/moves", tag = "catalog", params(Move),
+#[utoipa::path(post, path = "/catalog/moves", tag = "catalog", params(Move, Replacement),
     responses((status = 204, description = "The entry has the new path"),
         (status = 404, description = "The entry or the collection above its new path does not exist"),
         (status = 409, description = "The new path is taken")))]
@@ -131,13 +140,17 @@ pub(crate) async fn move_entry(
     State(app): State<Arc<App>>,
     Extension(access): Extension<Access>,
     Query(new): Query<Move>,
+    Query(Replacement { replace }): Query<Replacement>,
 ) -> Result<StatusCode, Problem> {
     let from = allowed(&app, &access, Some(&new.from), Verb::Change).await?;
     let to = allowed_new(&app, &access, &new.to).await?;
+    if replace {
+        authorize(&app, &access, Verb::Change, &to).await?;
+    }
     let at = from.clone();
     let kind = with(&app, "move the entry", move |catalog| kind_of(catalog, &at)).await?;
     check_place(&to, kind)?;
-    with(&app, "move the entry", move |catalog| catalog.rename(&from, &to)).await?;
+    with(&app, "move the entry", move |catalog| catalog.rename_over(&from, &to, replace)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
