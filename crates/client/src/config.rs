@@ -124,6 +124,12 @@ pub fn vaults() -> Result<Vec<VaultEntry>> {
     Ok(vaults.into_iter().map(|(name, vault)| VaultEntry::of(name, vault)).collect())
 }
 
+/// Names and paths of all rings, ordered by name.
+pub fn rings() -> Result<Vec<(String, PathBuf)>> {
+    let rings = named_entries(|config| config.rings)?;
+    Ok(rings.into_iter().map(|(name, ring)| (name, ring.path)).collect())
+}
+
 /// Entries of one section of all files; the user's come before the system's of the same name.
 fn named_entries<T>(section: impl Fn(Config) -> BTreeMap<String, T>) -> Result<BTreeMap<String, T>> {
     let must_exist = std::env::var_os("HOLDFAST_CONFIG").is_some_and(|file| !file.is_empty());

@@ -1,12 +1,13 @@
 //! Export of streams in one of the formats: the common front of the writers, each of which has a file of its own.
 
-use crate::output::Output;
+use crate::output::{Output, failed};
 use crate::{jsonl, mcap, pcapng, raw};
 use holdfast_base::StreamId;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_format::StreamKind;
 use holdfast_reader::{Element, Item};
 use holdfast_ring::StreamStatus;
+use std::io::Write as _;
 
 /// Format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +83,17 @@ impl Export {
             Writer::Mcap(mcap) => mcap.item(item),
             Writer::Jsonl(jsonl) => jsonl.item(item),
         }
+    }
+
+    /// Passes on what is gathered, so that a reader of the output sees it. MCAP is passed on in chunks of its own.
+    pub fn flush(&mut self) -> Result<()> {
+        let flushed = match &mut self.0 {
+            Writer::Raw(raw) => raw.output.flush(),
+            Writer::Pcapng(pcapng) => pcapng.output.flush(),
+            Writer::Jsonl(jsonl) => jsonl.output.flush(),
+            Writer::Mcap(_) => Ok(()),
+        };
+        flushed.map_err(|error| failed(&error))
     }
 
     /// Ends it and gives the output back.

@@ -145,9 +145,8 @@ impl Output {
         Ok(Self::new(To::File(place)))
     }
 
-    /// Any writer.
-    #[cfg(test)]
-    pub(crate) fn to(writer: impl Write + 'static) -> Self {
+    /// Any writer, such as a file without a name.
+    pub fn writer(writer: impl Write + 'static) -> Self {
         Self::new(To::Pipe(Box::new(writer)))
     }
 

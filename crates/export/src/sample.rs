@@ -127,7 +127,7 @@ pub(crate) fn export_within(
     streams: &[StreamStatus],
     items: &[Item<'_>],
 ) -> Result<(), Failure> {
-    let mut export = Export::new(format, streams, Output::to(Full(room)))?;
+    let mut export = Export::new(format, streams, Output::writer(Full(room)))?;
     items.iter().try_for_each(|item| export.item(item))?;
     export.finish()?.finish().map(|_| ())
 }
@@ -139,7 +139,7 @@ pub(crate) fn export(
     items: &[Item<'_>],
 ) -> Result<Vec<u8>, Failure> {
     let shared = Shared::default();
-    let mut export = Export::new(format, streams, Output::to(shared.clone()))?;
+    let mut export = Export::new(format, streams, Output::writer(shared.clone()))?;
     items.iter().try_for_each(|item| export.item(item))?;
     let written = export.finish()?.finish()?;
     let bytes = shared.0.lock().unwrap().clone();
