@@ -38,6 +38,7 @@ mod ls;
 mod meta;
 mod metrics;
 mod mkdir;
+mod mount;
 mod mv;
 mod packed_folder;
 mod paged_table;

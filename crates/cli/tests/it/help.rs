@@ -8,7 +8,7 @@ use common::{ends, folder, recorder_program};
 use std::fs;
 use std::path::Path;
 
-const COMMANDS: [&str; 68] = [
+const COMMANDS: [&str; 69] = [
     "",
     "profile",
     "plan",
@@ -62,6 +62,7 @@ const COMMANDS: [&str; 68] = [
     "find",
     "meta",
     "mkdir",
+    "mount",
     "touch",
     "cp",
     "mv",

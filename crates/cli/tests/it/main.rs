@@ -33,6 +33,7 @@ mod json_fields;
 mod live;
 mod mcap;
 mod meanwhile;
+mod mounting;
 mod name_space;
 mod own_tables;
 mod packed_folders;

@@ -15,6 +15,15 @@ pub struct StartedServer<'a> {
     pub tokens: usize,
 }
 
+/// File system that is mounted.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct MountEvent<'a> {
+    pub event: &'a str,
+    pub path: &'a Path,
+    pub site: &'a str,
+}
+
 /// Token of a site. Only a new one has its secret.
 #[expect(missing_docs, reason = "docs/commands.md lists the fields")]
 #[derive(Serialize)]

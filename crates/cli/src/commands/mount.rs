@@ -1,0 +1,193 @@
+//! `holdfast mount`: the name space of a site as a file system.
+
+use crate::args::SiteArgs;
+use crate::folders;
+use crate::interruption::interruption;
+use crate::out::Out;
+use crate::site::{Session, SitePath, failure};
+use holdfast_base::ByteSize;
+use holdfast_base::clean;
+use holdfast_base::failure::{Failure, Result, reason};
+use holdfast_client::config;
+use holdfast_client::json::MountEvent;
+use holdfast_client::times;
+use holdfast_fs::{BufferMode, FileSystem, FsOptions, MountOptions, NamedRing, mount};
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::runtime::Builder;
+
+/// Pause between two looks at the mount and at signals.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Most bytes that are fetched ahead in one file, as a part of the memory.
+const SHARE: u64 = 4;
+
+/// Show the name space of a site as a file system
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Runs until it is interrupted or DIR is unmounted (fusermount3 -u DIR). A file is stored at the site\n\
+    when it is closed or synchronised; bytes that the site does not take are kept in a file here.\n\
+    Extended attributes user.NAME are the metadata of an entry. Wants FUSE; without root also fusermount3.\n\n\
+    Examples:\n  holdfast mount /mnt/lab --daemon\n  holdfast mount /mnt/lab --path /lab --read-only --daemon"
+)]
+pub(crate) struct Args {
+    /// Empty folder on which the tree appears
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Collection that becomes the root [default: all projects]
+    #[arg(long, value_name = "PATH")]
+    path: Option<SitePath>,
+    /// Refuse all changes of the tree
+    #[arg(long)]
+    read_only: bool,
+    /// Return when the tree is there, and go on in the background
+    #[arg(long, conflicts_with = "foreground")]
+    daemon: bool,
+    /// Stay in the foreground [default]
+    #[arg(long)]
+    foreground: bool,
+    /// Let all users of this machine use the mount
+    #[arg(long)]
+    allow_other: bool,
+    /// Memory of all read buffers
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    buffer: ByteSize,
+    /// Bytes that each file fetches ahead, 0 for none [default: as its reads need it]
+    #[arg(long, value_name = "SIZE")]
+    buffer_size: Option<ByteSize>,
+    /// Time for which names, sizes and metadata may be old
+    #[arg(long, value_name = "SPAN", value_parser = times::span, default_value = "1s")]
+    cache: Duration,
+    /// Time for which reads and writes wait for a site that is away; then they fail
+    #[arg(long, value_name = "SPAN", value_parser = times::span, default_value = "1m")]
+    wait: Duration,
+    #[command(flatten)]
+    site: SiteArgs,
+}
+
+/// Runs the command `holdfast mount`.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    let folder = place(&args.folder)?;
+    if args.daemon {
+        return in_background(&folder, out);
+    }
+    let session = args.site.session()?;
+    let root = args.path.as_ref().map_or_else(|| "/".to_owned(), SitePath::to_string);
+    let runtime = Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime
+        .map_err(|error| Failure::failed(format_args!("cannot start the client: {}", reason(&error))))?;
+    // A wrong address or token is told now, not by each program.
+    let found = runtime.block_on(session.site().catalog_list(&root, None));
+    found.map_err(|error| failure(&error))?;
+    let stop = interruption()?;
+    let fs = Arc::new(FileSystem::new(session.site().clone(), options(args, root)?));
+    let mounted = mount(
+        Arc::clone(&fs),
+        &folder,
+        MountOptions { allow_other: args.allow_other },
+        runtime.handle().clone(),
+    );
+    let mounted = mounted.map_err(|error| {
+        Failure::failed(format_args!("cannot mount: {}", reason(&error)))
+            .at_path(&folder)
+            .advice("as an ordinary user it wants fusermount3 (package fuse3) and access to /dev/fuse")
+    })?;
+    told(&session, &folder, out)?;
+    while !stop.load(Ordering::Relaxed) && !mounted.is_over() {
+        std::thread::park_timeout(LOOK);
+    }
+    let unwritten = runtime.block_on(fs.finish());
+    let unmounted = mounted.unmount();
+    check(&unwritten)?;
+    unmounted.map_err(|error| {
+        Failure::failed(format_args!("cannot unmount: {}", reason(&error)))
+            .at_path(&folder)
+            .advice("close the files that programs have open there")
+    })
+}
+
+/// Folder of the mount. A mount that a killed process left is removed.
+fn place(folder: &Path) -> Result<PathBuf> {
+    let folder =
+        std::path::absolute(folder).map_err(|error| Failure::io("cannot find the folder", folder, &error))?;
+    match std::fs::metadata(&folder) {
+        Ok(found) if found.is_dir() => Ok(folder),
+        Ok(_) => Err(Failure::usage("this is no folder").at_path(&folder).advice("give an empty folder")),
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOTCONN.raw_os_error()) => {
+            let detached = rustix::mount::unmount(&folder, rustix::mount::UnmountFlags::DETACH);
+            detached.map_err(|error| {
+                Failure::failed(format_args!("cannot remove the mount of a killed process: {error}"))
+                    .at_path(&folder)
+                    .advice("run `fusermount3 -uz` on it")
+            })?;
+            Ok(folder)
+        }
+        Err(error) => Err(Failure::io("cannot mount", &folder, &error)),
+    }
+}
+
+fn options(args: &Args, root: String) -> Result<FsOptions> {
+    let spool = folders::state().join("mount");
+    std::fs::create_dir_all(&spool)
+        .map_err(|error| Failure::io("cannot make the folder of written files", &spool, &error))?;
+    let memory = args.buffer.0;
+    let buffer = match args.buffer_size.map(|size| size.0) {
+        None => BufferMode::Adaptive(memory / SHARE),
+        Some(0) => BufferMode::Off,
+        Some(size) => BufferMode::Fixed(size),
+    };
+    let (patience, cache, read_only) = (args.wait, args.cache, args.read_only);
+    let rings = config::rings()?.into_iter().map(|(name, path)| NamedRing { name, path }).collect();
+    Ok(FsOptions { root, read_only, buffer, memory, patience, cache, spool, rings })
+}
+
+fn told(session: &Session, folder: &Path, out: &mut Out) -> Result<()> {
+    if out.is_json() {
+        out.object(&MountEvent { event: "mounted", path: folder, site: session.address() })?;
+    } else {
+        out.line(format_args!("mounted {} on {}", clean(session.address()), folder.display()))?;
+    }
+    out.flush()
+}
+
+/// Failure of files that the site did not take.
+fn check(unwritten: &[String]) -> Result<()> {
+    let all: Vec<String> = unwritten.iter().map(|message| clean(message)).collect();
+    if all.is_empty() { Ok(()) } else { Err(Failure::failed(all.join("\n"))) }
+}
+
+/// Starts the same command in the background, and waits until it has mounted.
+fn in_background(folder: &Path, out: &mut Out) -> Result<()> {
+    let cannot = |error: &std::io::Error| {
+        Failure::failed(format_args!("cannot go into the background: {}", reason(error)))
+    };
+    let program = std::env::current_exe().map_err(|error| cannot(&error))?;
+    let arguments = std::env::args_os()
+        .skip(1)
+        .map(|argument| if argument == "--daemon" { "--foreground".into() } else { argument });
+    let log = folders::state().join("mount.log");
+    let errors =
+        log.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::File::create(&log));
+    let errors = errors.map_err(|error| Failure::io("cannot write the log", &log, &error))?;
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors).process_group(0);
+    let mut child = command.spawn().map_err(|error| cannot(&error))?;
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        let _ = BufReader::new(stdout).read_line(&mut line);
+    }
+    if line.is_empty() {
+        let _ = child.wait();
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        let said = said.trim().trim_start_matches("holdfast: ");
+        return Err(
+            Failure::failed(if said.is_empty() { "the mount ended at once" } else { said }).at_path(folder)
+        );
+    }
+    out.line(format_args!("{}", line.trim_end()))
+}

@@ -1,0 +1,216 @@
+//! `holdfast mount`: a site as a file system, for programs, over kills and without a connection. As root with /dev/fuse.
+
+use crate::common::recording::{Recording, line};
+use crate::common::site::Site;
+use crate::common::{Said, documented, ends, folder, holdfast, tool};
+use serde_json::json;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+fn can_mount() -> bool {
+    let can = rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists();
+    if !can {
+        eprintln!("the mount is not tested: this is not root, or there is no /dev/fuse");
+    }
+    can
+}
+
+/// Process of a mount. A test that fails leaves no mount.
+struct Mounted {
+    child: Option<Child>,
+    folder: PathBuf,
+}
+
+impl Mounted {
+    fn end(mut self, signal: rustix::process::Signal) -> Said {
+        let child = self.child.take().unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_child(&child), signal).unwrap();
+        child.wait_with_output().unwrap().into()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+            let _ = rustix::mount::unmount(&self.folder, rustix::mount::UnmountFlags::DETACH);
+        }
+    }
+}
+
+/// Mounts in the foreground; returns once the tree is there.
+fn mount(site: &Site, dir: &Path, arguments: &[&str]) -> Mounted {
+    let mut command = site.command();
+    command.args(["mount", "mnt", "--json"]).args(arguments);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    if line.is_empty() {
+        let said = Said::from(child.wait_with_output().unwrap());
+        panic!("{}", said.err);
+    }
+    let event = serde_json::from_str(&line).unwrap();
+    documented("mount", [&event]);
+    assert_eq!(event["event"], json!("mounted"));
+    Mounted { child: Some(child), folder: dir.join("mnt") }
+}
+
+fn shell(dir: &Path, line: &str) -> String {
+    let said: Said = Command::new("sh").args(["-ec", line]).current_dir(dir).output().unwrap().into();
+    assert_eq!(said.code, Some(0), "{line}: {}{}", said.out, said.err);
+    said.out
+}
+
+#[test]
+fn programs_use_a_mounted_site() {
+    if !can_mount() {
+        return;
+    }
+    let folder = folder();
+    let dir = folder.path();
+    fs::create_dir(dir.join("mnt")).unwrap();
+    let site = Site::start(dir, &[]);
+    let mounted = mount(&site, dir, &[]);
+    shell(dir, "mkdir mnt/lab && echo hello > mnt/lab/a && cat mnt/lab/a");
+    assert_eq!(site.ends("cat /lab/a", 0).out, "hello\n");
+    if tool("git").is_some() {
+        let make = "git init -q r && cd r && git config user.email a@b && git config user.name a && \
+            echo text > f && git add f && git commit -qm first";
+        shell(dir, make);
+        shell(
+            dir,
+            "git clone -q r mnt/lab/r 2>&1 && cd mnt/lab/r && git status --short && git log --oneline",
+        );
+        assert_eq!(site.ends("cat /lab/r/f", 0).out, "text\n");
+    }
+    if tool("make").is_some() {
+        shell(
+            dir,
+            "mkdir mnt/lab/m && printf 'b: a\\n\\tcp a b\\n' > mnt/lab/m/Makefile && echo x > mnt/lab/m/a",
+        );
+        shell(dir, "make -s -C mnt/lab/m && cmp mnt/lab/m/a mnt/lab/m/b && make -q -C mnt/lab/m");
+    }
+    if tool("sqlite3").is_some() {
+        shell(dir, "sqlite3 d.db 'create table t(a); insert into t values(42)' && cp d.db mnt/lab/");
+        assert_eq!(shell(dir, "sqlite3 -readonly mnt/lab/d.db 'select a from t'"), "42\n");
+    }
+    if tool("python3").is_some() {
+        let seek = "import mmap; f = open('mnt/lab/a', 'rb'); f.seek(2); print(f.read(2)); \
+            print(mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)[:5])";
+        assert_eq!(shell(dir, &format!("python3 -c \"{seek}\"")), "b'll'\nb'hello'\n");
+    }
+    // A killed process leaves a mount that the next one replaces.
+    mounted.end(rustix::process::Signal::KILL);
+    assert!(fs::read_dir(dir.join("mnt")).is_err());
+    let mounted = mount(&site, dir, &["--path", "/lab", "--read-only"]);
+    assert_eq!(shell(dir, "cat mnt/a"), "hello\n");
+    let refused = fs::write(dir.join("mnt/b"), "x").unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::ROFS.raw_os_error()));
+    let said = mounted.end(rustix::process::Signal::TERM);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert_eq!(fs::read_dir(dir.join("mnt")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_mount_in_the_background_ends_with_the_unmount() {
+    if !can_mount() || tool("umount").is_none() {
+        return;
+    }
+    let folder = folder();
+    let dir = folder.path();
+    fs::create_dir(dir.join("mnt")).unwrap();
+    let site = Site::start(dir, &[]);
+    let said = site.ends("mount mnt --daemon", 0).out;
+    assert!(said.starts_with("mounted http://127.0.0.1:"), "{said}");
+    shell(dir, "mkdir mnt/lab && echo x > mnt/lab/x && umount mnt");
+    assert_eq!(site.ends("cat /lab/x", 0).out, "x\n");
+    assert_eq!(fs::read_dir(dir.join("mnt")).unwrap().count(), 0);
+    for (line, code, wanted) in [
+        ("mount mnt --daemon --site http://127.0.0.1:1", 1, "http://127.0.0.1:1"),
+        ("mount mnt --path /none", 3, "/none"),
+        ("mount nowhere", 1, "nowhere"),
+        ("mount mnt --buffer-size x", 2, "--buffer-size"),
+        ("mount mnt --daemon --foreground", 2, "--foreground"),
+    ] {
+        let said: Said =
+            holdfast(dir).args(line.split(' ')).env("HOLDFAST_SITE", site.url()).output().unwrap().into();
+        assert_eq!(said.code, Some(code), "{line}: {}{}", said.out, said.err);
+        assert!(said.err.contains(wanted), "{line}: {}", said.err);
+    }
+}
+
+#[test]
+fn bytes_that_the_site_did_not_take_are_named_at_the_end() {
+    if !can_mount() {
+        return;
+    }
+    let folder = folder();
+    let dir = folder.path();
+    fs::create_dir(dir.join("mnt")).unwrap();
+    let site = Site::start(dir, &[]);
+    let mounted = mount(&site, dir, &["--wait", "10ms"]);
+    fs::create_dir(dir.join("mnt/lab")).unwrap();
+    let file = fs::File::create(dir.join("mnt/lab/lost")).unwrap();
+    std::io::Write::write_all(&mut &file, b"precious").unwrap();
+    site.stop();
+    assert!(file.sync_all().is_err());
+    drop(file);
+    let said = mounted.end(rustix::process::Signal::TERM);
+    assert_eq!(said.code, Some(1));
+    let kept = said.err.split("its bytes are kept in ").nth(1).and_then(|rest| rest.split(';').next());
+    assert!(said.err.contains("cannot write `/lab/lost`"), "{}", said.err);
+    assert_eq!(fs::read(kept.unwrap()).unwrap(), b"precious");
+}
+
+#[test]
+fn a_ring_is_files_by_time() {
+    if !can_mount() {
+        return;
+    }
+    let folder = folder();
+    let dir = folder.path();
+    fs::create_dir_all(dir.join("mnt")).unwrap();
+    fs::create_dir_all(dir.join(".config/holdfast")).unwrap();
+    let mut recording = Recording::start(dir, "--size 16MiB --slot 64KiB");
+    let config = format!("[rings.lab]\npath = {:?}\n", dir.join("r.hf"));
+    fs::write(dir.join(".config/holdfast/config.toml"), config).unwrap();
+    recording.lines(100);
+    recording.await_lines(dir, 100);
+    let all = |range: std::ops::Range<u64>| range.map(|at| line(at) + "\n").collect::<String>();
+    let site = Site::start(dir, &[]);
+    let mounted = mount(&site, dir, &[]);
+    let rings = dir.join("mnt/rings/lab");
+    assert_eq!(shell(dir, "ls mnt; ls mnt/rings; ls mnt/rings/lab"), "rings\nlab\nholds\nlog\n");
+    // The growing file gives what has come whenever it is asked.
+    let mut live = fs::File::open(rings.join("log/live.raw")).unwrap();
+    let mut text = String::new();
+    live.read_to_string(&mut text).unwrap();
+    assert_eq!(text, all(0..100));
+    assert_eq!(live.metadata().unwrap().len(), text.len() as u64);
+    recording.lines(50);
+    recording.await_lines(dir, 150);
+    live.read_to_string(&mut text).unwrap();
+    assert_eq!(text, all(0..150));
+    // The minutes together have everything.
+    let minutes = shell(dir, "cd mnt/rings/lab/log && cat 20*/*.raw");
+    assert_eq!(minutes, all(0..150));
+    let held = ends(dir, "hold r.hf --ordinals 10..20 --stream log --reason x --json", 0).json();
+    let file = rings.join(format!("holds/{}/log.raw", held["id"]));
+    assert_eq!(fs::read_to_string(&file).unwrap(), all(10..20));
+    shell(dir, &format!("cp {} copy && test $(stat -c %s copy) = {}", file.display(), all(10..20).len()));
+    assert_eq!(fs::read_to_string(rings.join("log/live.jsonl")).unwrap().lines().count(), 150);
+    for missing in ["log/2001-01-01", "log/live.exe", "other", "holds/77"] {
+        assert!(fs::metadata(rings.join(missing)).is_err(), "{missing}");
+    }
+    let refused = fs::write(rings.join("log/x"), "x").unwrap_err();
+    assert!(refused.raw_os_error().is_some());
+    drop(live);
+    recording.input = None;
+    assert_eq!(recording.end().0, Some(0));
+    // Without a recorder the ring is read all the same.
+    assert_eq!(shell(dir, "cat mnt/rings/lab/log/20*/*.raw"), all(0..150));
+    assert_eq!(mounted.end(rustix::process::Signal::TERM).code, Some(0));
+}

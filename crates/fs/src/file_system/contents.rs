@@ -1,0 +1,222 @@
+//! Contents: opening, reading and writing files, and storing what was written.
+
+use super::{Attributes, FileKind, FileSystem, Handle, OpenMode, Writing, lock};
+use crate::error::FsError;
+use crate::inode_table::Facts;
+use crate::reader::Reader;
+use crate::spool::Spool;
+use bytes::Bytes;
+use rustix::io::Errno;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::SystemTime;
+
+impl FileSystem {
+    fn keep_handle(&self, handle: Handle) -> u64 {
+        let number = self.last_handle.fetch_add(1, Ordering::Relaxed) + 1;
+        lock(&self.handles).insert(number, handle);
+        number
+    }
+
+    fn closed() -> FsError {
+        FsError::new(Errno::BADF, "cannot use the file: it is not open; open it again")
+    }
+
+    /// Opens a file. A reader sees the version that is current now, or the bytes that are being written here.
+    pub async fn open(&self, ino: u64, mode: OpenMode) -> Result<u64, FsError> {
+        if let Some(made) = self.made(ino).filter(|_| !mode.write) {
+            let handle = self.open_made(ino, made).await?;
+            return Ok(self.keep_handle(handle));
+        }
+        let path = self.path(ino)?;
+        if mode.write {
+            self.changeable("write", &path)?;
+            let spool = self.writer(ino, mode.truncate).await?;
+            return Ok(self.keep_handle(Handle::Write(ino, spool)));
+        }
+        if let Some(spool) = self.spool(ino) {
+            return Ok(self.keep_handle(Handle::Spool(spool)));
+        }
+        let Facts { attributes, version } = self.known(ino).await?;
+        if attributes.kind == FileKind::Directory {
+            return Err(FsError::new(Errno::ISDIR, format!("cannot open `{path}`: it is a directory")));
+        }
+        let (version, size) = version.map(|shown| (shown.version, shown.size)).unwrap_or_default();
+        let reader = Reader::open(self.source(&path, &version), size, self.options.buffer, &self.memory);
+        Ok(self.keep_handle(Handle::Read(reader)))
+    }
+
+    /// Spool of a file with one more handle.
+    async fn writer(&self, ino: u64, truncate: bool) -> Result<Arc<Spool>, FsError> {
+        if let Some(spool) = self.join_writers(ino) {
+            if truncate {
+                spool.set_size(0)?;
+            }
+            return Ok(spool);
+        }
+        let folder = &self.options.spool;
+        let version = if ino >> 63 == 1 && truncate {
+            None
+        } else {
+            let Facts { attributes, version } = self.known(ino).await?;
+            if attributes.kind == FileKind::Directory {
+                let path = self.path(ino)?;
+                return Err(FsError::new(Errno::ISDIR, format!("cannot write `{path}`: it is a directory")));
+            }
+            version.filter(|_| !truncate)
+        };
+        let made = match version {
+            Some(shown) => {
+                let source = self.source(&self.path(ino)?, &shown.version);
+                Spool::of(folder, &source, shown.size).await?
+            }
+            None => Spool::new(folder)?,
+        };
+        // Another open of the same file may have been faster.
+        let mut writing = lock(&self.writing);
+        let entry = writing.entry(ino).or_insert(Writing { spool: made, handles: 0 });
+        entry.handles += 1;
+        Ok(Arc::clone(&entry.spool))
+    }
+
+    fn join_writers(&self, ino: u64) -> Option<Arc<Spool>> {
+        let mut writing = lock(&self.writing);
+        let found = writing.get_mut(&ino)?;
+        found.handles += 1;
+        Some(Arc::clone(&found.spool))
+    }
+
+    /// Makes an empty file and opens it. The site gets it when it is closed.
+    pub async fn create(&self, parent: u64, name: &str) -> Result<(Attributes, u64), FsError> {
+        let path = self.child(parent, name)?;
+        self.changeable("make", &path)?;
+        if path.trim_matches('/').split('/').count() < 2 {
+            let message = format!("cannot make `{path}`: files lie in projects; make a directory first");
+            return Err(FsError::new(Errno::PERM, message));
+        }
+        let known = lock(&self.inodes).at(parent, name).filter(|ino| self.spool(*ino).is_some());
+        let ino = match known {
+            Some(ino) => ino,
+            None => match self.lookup(parent, name).await {
+                Ok(found) => found.ino,
+                Err(error) if error.errno == Errno::NOENT => lock(&self.inodes).unsaved(),
+                Err(error) => return Err(error),
+            },
+        };
+        let spool = self.writer(ino, true).await?;
+        let modified = SystemTime::now();
+        let attributes = Attributes { ino, kind: FileKind::File, size: 0, modified };
+        let mut inodes = lock(&self.inodes);
+        inodes.learn(parent, name, Facts { attributes, version: None });
+        inodes.refer(ino);
+        drop(inodes);
+        Ok((attributes, self.keep_handle(Handle::Write(ino, spool))))
+    }
+
+    /// Reads some bytes of an open file: all that were asked for, but at its end.
+    pub async fn read(&self, handle: u64, offset: u64, length: u64) -> Result<Bytes, FsError> {
+        let handle = lock(&self.handles).get(&handle).cloned().ok_or_else(Self::closed)?;
+        match handle {
+            Handle::Read(reader) => reader.read(offset, length).await,
+            Handle::Spool(spool) | Handle::Write(_, spool) => spool.read(offset, length),
+            Handle::Exported(exported) => exported.read(offset, length),
+            Handle::Live(live) => live.read(offset, length).await,
+        }
+    }
+
+    /// Writes some bytes into an open file. They are on this machine only, until the file is closed or synchronised.
+    pub fn write(&self, handle: u64, offset: u64, bytes: &[u8]) -> Result<(), FsError> {
+        let spool = match lock(&self.handles).get(&handle) {
+            Some(Handle::Write(_, spool)) => Arc::clone(spool),
+            _ => return Err(Self::closed()),
+        };
+        spool.write(offset, bytes)
+    }
+
+    /// Stores the bytes of an open file at the site. It returns when the site has them.
+    pub async fn sync(&self, handle: u64) -> Result<(), FsError> {
+        let ino = match lock(&self.handles).get(&handle) {
+            Some(Handle::Write(ino, _)) => *ino,
+            Some(_) => return Ok(()),
+            None => return Err(Self::closed()),
+        };
+        self.store(ino).await
+    }
+
+    /// Stores a file that is being written.
+    pub(super) async fn store(&self, ino: u64) -> Result<(), FsError> {
+        let Some(spool) = self.spool(ino) else { return Ok(()) };
+        // A deleted file lives as long as it is open.
+        let Some(path) = self.shown_path(ino) else { return Ok(()) };
+        if spool.store(&self.target(&path)).await? {
+            lock(&self.inodes).doubt(ino);
+        }
+        Ok(())
+    }
+
+    /// Path of an entry, unless it was deleted.
+    fn shown_path(&self, ino: u64) -> Option<String> {
+        let inodes = lock(&self.inodes);
+        let (parent, name) = inodes.place(ino)?;
+        let is_shown = inodes.at(parent, &name) == Some(ino);
+        drop(inodes);
+        self.path(ino).ok().filter(|_| is_shown)
+    }
+
+    /// Closes an open file. Bytes that the site did not take stay in a file here.
+    pub fn release(&self, handle: u64) {
+        let Some(Handle::Write(ino, spool)) = lock(&self.handles).remove(&handle) else { return };
+        let mut writing = lock(&self.writing);
+        let is_last = writing.get_mut(&ino).is_some_and(|found| {
+            found.handles -= 1;
+            found.handles == 0
+        });
+        if is_last {
+            writing.remove(&ino);
+        }
+        drop(writing);
+        if is_last && spool.is_unstored() {
+            self.keep_unstored(ino, &spool);
+        }
+    }
+
+    fn keep_unstored(&self, ino: u64, spool: &Spool) {
+        let Some(path) = self.shown_path(ino) else { return };
+        let place = spool.keep().map_or_else(|| "nowhere".to_owned(), |file| file.display().to_string());
+        lock(&self.unwritten)
+            .push(format!("cannot write `{path}`: its bytes are kept in {place}; put them again"));
+        // The tree shows what the site has.
+        let mut inodes = lock(&self.inodes);
+        inodes.doubt(ino);
+        if let Some((parent, name)) = inodes.place(ino).filter(|_| ino >> 63 == 1) {
+            inodes.remove(parent, &name);
+        }
+    }
+
+    /// Changes the size of a file.
+    pub async fn set_size(&self, ino: u64, size: u64) -> Result<Attributes, FsError> {
+        let path = self.path(ino)?;
+        self.changeable("change the size of", &path)?;
+        let is_open = self.spool(ino).is_some();
+        let spool = self.writer(ino, size == 0).await?;
+        let handle = self.keep_handle(Handle::Write(ino, Arc::clone(&spool)));
+        let changed = spool.set_size(size);
+        // An open file is stored when it is closed.
+        let stored = if is_open { Ok(()) } else { self.store(ino).await };
+        self.release(handle);
+        changed.and(stored)?;
+        self.attributes(ino).await
+    }
+
+    /// Stores all files that are open for writing. Returns messages about those that the site did not take.
+    pub async fn finish(&self) -> Vec<String> {
+        let writing: Vec<u64> = lock(&self.writing).keys().copied().collect();
+        for ino in writing {
+            let Some(spool) = self.spool(ino) else { continue };
+            if self.store(ino).await.is_err() {
+                self.keep_unstored(ino, &spool);
+            }
+        }
+        self.unwritten()
+    }
+}

@@ -1,0 +1,238 @@
+//! Spool of a file that is written: its contents on a local disk, sent to the site while they are written and at each close.
+//!
+//! Contiguous writes are sent while further ones come. A write into bytes that were sent already starts the upload anew. A
+//! close or an fsync returns once the site has stored all bytes as a version of the object.
+
+use crate::error::FsError;
+use crate::fetch::{Patience, Source};
+use bytes::Bytes;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use holdfast_remote::{NewUpload, RemoteError, RemoteErrorKind, Segment, Site, UploadAddress, UploadState};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tempfile::NamedTempFile;
+
+/// Bytes of one segment of an upload.
+const SEGMENT: u64 = 4 << 20;
+
+/// Segments under way at the same time.
+const PARALLEL: usize = 4;
+
+/// Time for which the site may store an upload before it is asked again.
+const STORE: Duration = Duration::from_secs(30);
+
+/// Contents of a file that is written.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    file: Mutex<Option<NamedTempFile>>,
+    handle: File,
+    state: Mutex<State>,
+    /// Held while the contents are sent: one version after the other.
+    sending: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    size: u64,
+    /// Number of changes so far.
+    changes: u64,
+    /// Number of changes that the site has.
+    stored: u64,
+}
+
+/// Place of a file at a site.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) site: Site,
+    pub(crate) project: String,
+    /// Path in the project.
+    pub(crate) path: String,
+    pub(crate) patience: Duration,
+}
+
+fn cannot(verb: &str, folder: &Path, error: &io::Error) -> FsError {
+    let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
+    FsError::new(
+        errno,
+        format!("cannot {verb} the spool in {}: {error}; free some space there", folder.display()),
+    )
+}
+
+impl Spool {
+    /// Makes the spool of an empty file. An empty file is stored too, so it counts as changed.
+    pub(crate) fn new(folder: &Path) -> Result<Arc<Self>, FsError> {
+        let file = NamedTempFile::with_prefix_in("write-", folder);
+        let file = file.map_err(|error| cannot("make", folder, &error))?;
+        let handle = file.reopen().map_err(|error| cannot("open", folder, &error))?;
+        let state = State { size: 0, changes: 1, stored: 0 };
+        let (file, state) = (Mutex::new(Some(file)), Mutex::new(state));
+        Ok(Arc::new(Self { file, handle, state, sending: tokio::sync::Mutex::default() }))
+    }
+
+    /// Makes the spool of a stored version, whose contents are fetched.
+    pub(crate) async fn of(folder: &Path, source: &Source, size: u64) -> Result<Arc<Self>, FsError> {
+        let spool = Self::new(folder)?;
+        let pieces = (0..size).step_by(SEGMENT as usize).map(|at| at..(at + SEGMENT).min(size));
+        let copied = stream::iter(pieces).map(|range| async move {
+            let bytes = source.fetch(&range).await?;
+            Ok::<_, FsError>((range.start, bytes))
+        });
+        let copied = copied.buffer_unordered(PARALLEL);
+        copied
+            .try_for_each(|(offset, bytes)| {
+                let written = spool.handle.write_all_at(&bytes, offset);
+                std::future::ready(written.map_err(|error| cannot("write", folder, &error)))
+            })
+            .await?;
+        *spool.lock() = State { size, changes: 0, stored: 0 };
+        Ok(spool)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Size of the contents.
+    pub(crate) fn size(&self) -> u64 {
+        self.lock().size
+    }
+
+    /// True if the site lacks a change.
+    pub(crate) fn is_unstored(&self) -> bool {
+        let state = self.lock();
+        state.stored < state.changes
+    }
+
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), FsError> {
+        let mut state = self.lock();
+        self.handle.write_all_at(bytes, offset).map_err(|error| self.failed("write", &error))?;
+        state.size = state.size.max(offset + bytes.len() as u64);
+        state.changes += 1;
+        Ok(())
+    }
+
+    pub(crate) fn read(&self, offset: u64, length: u64) -> Result<Bytes, FsError> {
+        let size = self.size();
+        let range = offset.min(size)..offset.saturating_add(length).min(size);
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        self.handle.read_exact_at(&mut bytes, range.start).map_err(|error| self.failed("read", &error))?;
+        Ok(bytes.into())
+    }
+
+    pub(crate) fn set_size(&self, size: u64) -> Result<(), FsError> {
+        let mut state = self.lock();
+        if state.size != size {
+            self.handle.set_len(size).map_err(|error| self.failed("change", &error))?;
+            state.size = size;
+            state.changes += 1;
+        }
+        Ok(())
+    }
+
+    fn failed(&self, verb: &str, error: &io::Error) -> FsError {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = file.as_ref().map_or(Path::new(""), |file| file.path());
+        cannot(verb, path.parent().unwrap_or(path), error)
+    }
+
+    /// Keeps the file of the spool for ever, as the site did not take its contents.
+    pub(crate) fn keep(&self) -> Option<PathBuf> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        file.keep().ok().map(|(_, path)| path)
+    }
+
+    /// Stores the contents at the site, unless it has them. Returns true if a version was made.
+    pub(crate) async fn store(self: &Arc<Self>, target: &Target) -> Result<bool, FsError> {
+        let _turn = self.sending.lock().await;
+        let (size, changes) = {
+            let state = self.lock();
+            if state.stored == state.changes {
+                return Ok(false);
+            }
+            (state.size, state.changes)
+        };
+        self.send(target, size).await?;
+        self.lock().stored = changes;
+        Ok(true)
+    }
+
+    async fn send(self: &Arc<Self>, target: &Target, size: u64) -> Result<(), FsError> {
+        let mut patience = Patience::new(target.patience);
+        let mut address: Option<UploadAddress> = None;
+        loop {
+            let Err(error) = self.attempt(target, size, &mut address).await else { return Ok(()) };
+            if matches!(error.kind, RemoteErrorKind::Gone | RemoteErrorKind::NotFound) && address.is_some() {
+                address = None;
+                continue;
+            }
+            let mut error = error;
+            if error.kind == RemoteErrorKind::OffsetMismatch {
+                error.kind = RemoteErrorKind::Locked;
+            }
+            patience.wait(error).await?;
+        }
+    }
+
+    /// Sends what the site lacks of the upload, and waits until it is stored.
+    async fn attempt(
+        self: &Arc<Self>,
+        target: &Target,
+        length: u64,
+        address: &mut Option<UploadAddress>,
+    ) -> Result<(), RemoteError> {
+        let site = &target.site;
+        let (upload, from) = if let Some(upload) = address {
+            let progress = site.progress(upload, None).await?;
+            (upload.clone(), progress.offset)
+        } else {
+            let first = if length <= SEGMENT { Some(self.segment(0, length).await?) } else { None };
+            let new = NewUpload {
+                project: Some(target.project.clone()),
+                path: target.path.clone(),
+                metadata: Vec::new(),
+                length: Some(length),
+                first,
+            };
+            let created = site.create(&new).await?;
+            (address.insert(created.address).clone(), created.offset)
+        };
+        let segments = (from..length).step_by(SEGMENT as usize).map(|offset| {
+            let upload = &upload;
+            async move {
+                let bytes = self.segment(offset, (length - offset).min(SEGMENT)).await?;
+                site.append(upload, &Segment { offset, bytes, ahead: true, ..Segment::default() }).await
+            }
+        });
+        stream::iter(segments).buffered(PARALLEL).try_for_each(|_| std::future::ready(Ok(()))).await?;
+        loop {
+            let progress = site.progress(&upload, Some(STORE)).await?;
+            match progress.state {
+                UploadState::Stored => return Ok(()),
+                UploadState::Failed => {
+                    let reason = progress.reason.unwrap_or_default();
+                    let message = format!("cannot store `{}`: {reason}", target.path);
+                    return Err(RemoteError::refused(message));
+                }
+                UploadState::Receiving | UploadState::Assembling | UploadState::Complete => {}
+            }
+        }
+    }
+
+    async fn segment(self: &Arc<Self>, offset: u64, length: u64) -> Result<Bytes, RemoteError> {
+        let spool = Arc::clone(self);
+        let read = tokio::task::spawn_blocking(move || {
+            let mut bytes = vec![0; length as usize];
+            spool.handle.read_exact_at(&mut bytes, offset).map(|()| Bytes::from(bytes))
+        });
+        let read = read.await.map_err(io::Error::other).flatten();
+        // A file that was made shorter meanwhile is sent again with its new size.
+        read.map_err(|error| {
+            RemoteError::refused(format!("cannot read the spool: {error}; write the file again"))
+        })
+    }
+}

@@ -1,0 +1,84 @@
+//! Site of a test with a file system over it.
+
+use holdfast_fs::{BufferMode, FileSystem, FsOptions};
+use holdfast_remote::{Endpoint, Site};
+use holdfast_server::{RunningServer, Server, ServerOptions};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+pub(crate) struct World {
+    folder: TempDir,
+    options: ServerOptions,
+    server: Option<RunningServer>,
+    pub(crate) runtime: Runtime,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = ServerOptions::new(folder.path().join("data"));
+        options.listen.set_port(0);
+        options.limits.reserved_space = 0;
+        options.limits.requests_per_second = u32::MAX;
+        options.limits.request_burst = u32::MAX;
+        let server = Server::start(options.clone()).unwrap();
+        options.listen = server.address();
+        std::fs::create_dir(folder.path().join("spool")).unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        Self { folder, options, server: Some(server), runtime }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn site(&self) -> Site {
+        let address = self.options.listen;
+        Site::connect(&Endpoint::parse(&format!("http://{address}")).unwrap()).unwrap()
+    }
+
+    /// Stops the server of the site.
+    pub(crate) fn stop(&mut self) {
+        self.server = None;
+    }
+
+    /// Starts the server again at its address.
+    pub(crate) fn start(&mut self) {
+        self.server = Some(Server::start(self.options.clone()).unwrap());
+    }
+
+    pub(crate) fn options(&self) -> FsOptions {
+        FsOptions {
+            root: "/".to_owned(),
+            read_only: false,
+            buffer: BufferMode::Adaptive(16 << 20),
+            memory: 64 << 20,
+            patience: Duration::from_mins(1),
+            cache: Duration::from_secs(1),
+            spool: self.folder.path().join("spool"),
+            rings: Vec::new(),
+        }
+    }
+
+    pub(crate) fn fs(&self, options: FsOptions) -> Arc<FileSystem> {
+        Arc::new(FileSystem::new(self.site(), options))
+    }
+
+    /// Runs a test's future; a hanging test fails.
+    pub(crate) fn run<T>(&self, test: impl Future<Output = T>) -> T {
+        let test = async { tokio::time::timeout(Duration::from_mins(2), test).await };
+        self.runtime.block_on(test).expect("the test hangs")
+    }
+}
+
+/// Reproducible bytes without repetitions.
+pub(crate) fn contents(seed: u64, length: usize) -> Vec<u8> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&seed.to_le_bytes());
+    let mut bytes = vec![0; length];
+    hasher.finalize_xof().fill(&mut bytes);
+    bytes
+}
