@@ -11,11 +11,13 @@ use holdfast_remote::{NewUpload, RemoteError, RemoteErrorKind, Segment, Site, Up
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tempfile::NamedTempFile;
+use tokio::sync::Notify;
 
 /// Bytes of one segment of an upload.
 const SEGMENT: u64 = 4 << 20;
@@ -26,14 +28,29 @@ const PARALLEL: usize = 4;
 /// Time for which the site may store an upload before it is asked again.
 const STORE: Duration = Duration::from_secs(30);
 
+/// Time after which a sender looks whether its spool is still used.
+const IDLE: Duration = Duration::from_secs(5);
+
 /// Contents of a file that is written.
 #[derive(Debug)]
 pub(crate) struct Spool {
     file: Mutex<Option<NamedTempFile>>,
     handle: File,
     state: Mutex<State>,
-    /// Held while the contents are sent: one version after the other.
-    sending: tokio::sync::Mutex<()>,
+    /// Upload that has begun. It is locked while contents are sent: one version after the other.
+    sending: tokio::sync::Mutex<Option<Begun>>,
+    /// Wakes the sender when a segment of contiguous writes is there.
+    segment_is_there: Notify,
+}
+
+/// Upload of contiguous writes, begun before the close.
+#[derive(Debug)]
+struct Begun {
+    address: UploadAddress,
+    /// Path that the upload has.
+    path: String,
+    /// Number of bytes that the site has.
+    sent: u64,
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +60,20 @@ struct State {
     changes: u64,
     /// Number of changes that the site has.
     stored: u64,
+    /// End of the writes that followed each other from the beginning.
+    contiguous: u64,
+    /// End of the bytes that were read for the upload.
+    taken: u64,
+    /// True if bytes changed that were taken.
+    is_stale: bool,
+}
+
+impl State {
+    /// Notes that bytes from an offset on change.
+    fn change(&mut self, offset: u64) {
+        self.changes += 1;
+        self.is_stale |= offset < self.taken;
+    }
 }
 
 /// Place of a file at a site.
@@ -69,9 +100,10 @@ impl Spool {
         let file = NamedTempFile::with_prefix_in("write-", folder);
         let file = file.map_err(|error| cannot("make", folder, &error))?;
         let handle = file.reopen().map_err(|error| cannot("open", folder, &error))?;
-        let state = State { size: 0, changes: 1, stored: 0 };
+        let state = State { changes: 1, ..State::default() };
         let (file, state) = (Mutex::new(Some(file)), Mutex::new(state));
-        Ok(Arc::new(Self { file, handle, state, sending: tokio::sync::Mutex::default() }))
+        let (sending, segment_is_there) = (tokio::sync::Mutex::default(), Notify::new());
+        Ok(Arc::new(Self { file, handle, state, sending, segment_is_there }))
     }
 
     /// Makes the spool of a stored version, whose contents are fetched.
@@ -89,7 +121,7 @@ impl Spool {
                 std::future::ready(written.map_err(|error| cannot("write", folder, &error)))
             })
             .await?;
-        *spool.lock() = State { size, changes: 0, stored: 0 };
+        *spool.lock() = State { size, ..State::default() };
         Ok(spool)
     }
 
@@ -111,8 +143,15 @@ impl Spool {
     pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), FsError> {
         let mut state = self.lock();
         self.handle.write_all_at(bytes, offset).map_err(|error| self.failed("write", &error))?;
-        state.size = state.size.max(offset + bytes.len() as u64);
-        state.changes += 1;
+        let end = offset + bytes.len() as u64;
+        state.size = state.size.max(end);
+        state.change(offset);
+        if offset == state.contiguous {
+            state.contiguous = end;
+            if end - state.taken >= SEGMENT {
+                self.segment_is_there.notify_one();
+            }
+        }
         Ok(())
     }
 
@@ -128,8 +167,10 @@ impl Spool {
         let mut state = self.lock();
         if state.size != size {
             self.handle.set_len(size).map_err(|error| self.failed("change", &error))?;
+            let first = size.min(state.size);
+            state.change(first);
             state.size = size;
-            state.changes += 1;
+            state.contiguous = state.contiguous.min(size);
         }
         Ok(())
     }
@@ -148,22 +189,109 @@ impl Spool {
 
     /// Stores the contents at the site, unless it has them. Returns true if a version was made.
     pub(crate) async fn store(self: &Arc<Self>, target: &Target) -> Result<bool, FsError> {
-        let _turn = self.sending.lock().await;
-        let (size, changes) = {
-            let state = self.lock();
+        let mut begun = self.sending.lock().await;
+        let (size, changes, is_stale) = {
+            let mut state = self.lock();
             if state.stored == state.changes {
                 return Ok(false);
             }
-            (state.size, state.changes)
+            state.taken = 0;
+            (state.size, state.changes, std::mem::take(&mut state.is_stale))
         };
-        self.send(target, size).await?;
+        let address = match begun.take() {
+            Some(begun) if !is_stale && begun.path == target.path => self.end(target, begun, size).await,
+            Some(begun) => {
+                // An upload that nobody ends expires anyway.
+                let _ = target.site.terminate(&begun.address).await;
+                None
+            }
+            None => None,
+        };
+        self.send(target, size, address).await?;
         self.lock().stored = changes;
         Ok(true)
     }
 
-    async fn send(self: &Arc<Self>, target: &Target, size: u64) -> Result<(), FsError> {
+    /// Sends contiguous writes while further ones come, as long as the spool exists.
+    pub(crate) async fn send_ahead(spool: Weak<Self>, target: Target) {
+        loop {
+            let Some(this) = spool.upgrade() else { return };
+            // A sleeping sender must not keep the spool.
+            let woken = tokio::time::timeout(IDLE, this.segment_is_there.notified()).await;
+            if woken.is_ok() && this.send_segments(&target).await.is_err() {
+                // The close sends everything, and tells what is wrong.
+                return;
+            }
+        }
+    }
+
+    /// Range of contiguous writes that is due, and notes that it is taken.
+    fn take_segments(&self) -> Option<Range<u64>> {
+        let mut state = self.lock();
+        let most = state.taken + SEGMENT * PARALLEL as u64;
+        let end = (state.contiguous - state.contiguous % SEGMENT).min(most);
+        let range = state.taken..end;
+        let is_due = !state.is_stale && end >= range.start + SEGMENT;
+        is_due.then(|| {
+            state.taken = end;
+            range
+        })
+    }
+
+    async fn send_segments(self: &Arc<Self>, target: &Target) -> Result<(), RemoteError> {
+        let mut sending = self.sending.lock().await;
+        while let Some(range) = self.take_segments() {
+            if sending.is_none() {
+                if range.start > 0 {
+                    // The upload ended with a close; the next close sends everything.
+                    return Ok(());
+                }
+                let (project, path) = (Some(target.project.clone()), target.path.clone());
+                let new = NewUpload { project, path: path.clone(), ..NewUpload::default() };
+                let created = target.site.create(&new).await?;
+                *sending = Some(Begun { address: created.address, path, sent: 0 });
+            }
+            let Some(begun) = sending.as_mut() else { return Ok(()) };
+            if let Err(error) = self.append(&target.site, &begun.address, range.clone()).await {
+                self.lock().is_stale = true;
+                return Err(error);
+            }
+            begun.sent = range.end;
+        }
+        Ok(())
+    }
+
+    /// Sends a range of the contents in parallel segments.
+    async fn append(
+        self: &Arc<Self>,
+        site: &Site,
+        upload: &UploadAddress,
+        range: Range<u64>,
+    ) -> Result<(), RemoteError> {
+        let end = range.end;
+        let segments = range.step_by(SEGMENT as usize).map(|offset| async move {
+            let bytes = self.segment(offset, (end - offset).min(SEGMENT)).await?;
+            site.append(upload, &Segment { offset, bytes, ahead: true, ..Segment::default() }).await
+        });
+        stream::iter(segments).buffered(PARALLEL).try_for_each(|_| std::future::ready(Ok(()))).await
+    }
+
+    /// Tells the length of an upload that has begun; nothing if it is lost.
+    async fn end(self: &Arc<Self>, target: &Target, begun: Begun, size: u64) -> Option<UploadAddress> {
+        let Begun { address, sent, .. } = begun;
+        let first = self.segment(sent, (size - sent).min(SEGMENT)).await.ok()?;
+        let ended = Segment { offset: sent, bytes: first, length: Some(size), ..Segment::default() };
+        target.site.append(&address, &ended).await.ok().map(|_| address)
+    }
+
+    /// Sends what the site lacks, again and again while it is away.
+    async fn send(
+        self: &Arc<Self>,
+        target: &Target,
+        size: u64,
+        mut address: Option<UploadAddress>,
+    ) -> Result<(), FsError> {
         let mut patience = Patience::new(target.patience);
-        let mut address: Option<UploadAddress> = None;
         loop {
             let Err(error) = self.attempt(target, size, &mut address).await else { return Ok(()) };
             if matches!(error.kind, RemoteErrorKind::Gone | RemoteErrorKind::NotFound) && address.is_some() {
@@ -201,14 +329,7 @@ impl Spool {
             let created = site.create(&new).await?;
             (address.insert(created.address).clone(), created.offset)
         };
-        let segments = (from..length).step_by(SEGMENT as usize).map(|offset| {
-            let upload = &upload;
-            async move {
-                let bytes = self.segment(offset, (length - offset).min(SEGMENT)).await?;
-                site.append(upload, &Segment { offset, bytes, ahead: true, ..Segment::default() }).await
-            }
-        });
-        stream::iter(segments).buffered(PARALLEL).try_for_each(|_| std::future::ready(Ok(()))).await?;
+        self.append(site, &upload, from..length).await?;
         loop {
             let progress = site.progress(&upload, Some(STORE)).await?;
             match progress.state {

@@ -17,7 +17,7 @@ use crate::store::row::{NODE, RowReader};
 use crate::store::{CatalogStore, SqlValue, collect, optional};
 
 /// Bounds of counts of index ranges: a greater one is tried when no range is below the one before.
-const COUNTED: [u64; 3] = [1_000, 8_000, 64_000];
+const COUNTED: [u64; 3] = [2_000, 16_000, 64_000];
 
 /// Candidates of the first batch; each further one has twice as many.
 const FIRST_BATCH: usize = 1_000;

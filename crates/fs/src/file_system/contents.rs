@@ -32,6 +32,7 @@ impl FileSystem {
         if mode.write {
             self.changeable("write", &path)?;
             let spool = self.writer(ino, mode.truncate).await?;
+            self.send_ahead(ino, &path);
             return Ok(self.keep_handle(Handle::Write(ino, spool)));
         }
         if let Some(spool) = self.spool(ino) {
@@ -74,9 +75,17 @@ impl FileSystem {
         };
         // Another open of the same file may have been faster.
         let mut writing = lock(&self.writing);
-        let entry = writing.entry(ino).or_insert(Writing { spool: made, handles: 0 });
+        let entry = writing.entry(ino).or_insert_with(|| Writing { spool: made, handles: 0, is_sent: false });
         entry.handles += 1;
         Ok(Arc::clone(&entry.spool))
+    }
+
+    /// Starts to send contiguous writes of a file while it is open.
+    fn send_ahead(&self, ino: u64, path: &str) {
+        let mut writing = lock(&self.writing);
+        let Some(found) = writing.get_mut(&ino).filter(|found| !found.is_sent) else { return };
+        found.is_sent = true;
+        tokio::spawn(Spool::send_ahead(Arc::downgrade(&found.spool), self.target(path)));
     }
 
     fn join_writers(&self, ino: u64) -> Option<Arc<Spool>> {
@@ -110,6 +119,7 @@ impl FileSystem {
         inodes.learn(parent, name, Facts { attributes, version: None });
         inodes.refer(ino);
         drop(inodes);
+        self.send_ahead(ino, &path);
         Ok((attributes, self.keep_handle(Handle::Write(ino, spool))))
     }
 

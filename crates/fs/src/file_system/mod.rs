@@ -119,6 +119,8 @@ struct Directory {
 struct Writing {
     spool: Arc<Spool>,
     handles: u32,
+    /// True once a task sends contiguous writes.
+    is_sent: bool,
 }
 
 /// File system over a site.

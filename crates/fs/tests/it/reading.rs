@@ -112,3 +112,47 @@ fn bytes_that_the_site_did_not_take_are_kept() {
     let file = told.split("kept in ").nth(1).unwrap().split(';').next().unwrap();
     assert_eq!(std::fs::read(file).unwrap(), b"second");
 }
+
+#[test]
+fn contiguous_writes_are_sent_before_the_close() {
+    let world = World::new();
+    let fs = world.fs(world.options());
+    let bytes = contents(5, 30_000_001);
+    world.run(async {
+        let project = fs.make_directory(ROOT, "lab").await.unwrap().ino;
+        let write = async |name: &str, change: Option<(usize, &[u8])>| {
+            let (_, handle) = fs.create(project, name).await.unwrap();
+            for (at, piece) in bytes.chunks(1 << 20).enumerate() {
+                fs.write(handle, (at << 20) as u64, piece).unwrap();
+                // The sender gets its turn.
+                tokio::task::yield_now().await;
+            }
+            let mut wanted = bytes.clone();
+            if let Some((offset, change)) = change {
+                fs.write(handle, offset as u64, change).unwrap();
+                wanted[offset..offset + change.len()].copy_from_slice(change);
+            }
+            fs.sync(handle).await.unwrap();
+            fs.release(handle);
+            let stat = world.site().catalog_stat(&format!("/lab/{name}")).await.unwrap();
+            assert_eq!(stat.versions.len(), 1);
+            assert_eq!(stat.versions[0].blake3, blake3::hash(&wanted).to_hex().as_str(), "{name}");
+        };
+        write("plain", None).await;
+        // Bytes that were sent already change, and others.
+        write("early", Some((10, b"changed"))).await;
+        write("late", Some((29_999_000, b"changed"))).await;
+        // A file that is made shorter than what was sent.
+        let (_, handle) = fs.create(project, "short").await.unwrap();
+        fs.write(handle, 0, &bytes).unwrap();
+        tokio::task::yield_now().await;
+        let found = fs.lookup(project, "short").await.unwrap();
+        fs.set_size(found.ino, 5_000_000).await.unwrap();
+        fs.write(handle, 5_000_000, b"end").unwrap();
+        fs.sync(handle).await.unwrap();
+        fs.release(handle);
+        let wanted = [&bytes[..5_000_000], b"end"].concat();
+        let stat = world.site().catalog_stat("/lab/short").await.unwrap();
+        assert_eq!(stat.versions[0].blake3, blake3::hash(&wanted).to_hex().as_str());
+    });
+}
