@@ -158,6 +158,7 @@ impl Filesystem for Shim {
             InitFlags::FUSE_DO_READDIRPLUS,
             InitFlags::FUSE_READDIRPLUS_AUTO,
             InitFlags::FUSE_ATOMIC_O_TRUNC,
+            InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
         ] {
             let _ = config.add_capabilities(ability);
         }
@@ -272,8 +273,9 @@ impl Filesystem for Shim {
     fn open(&self, _request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let write = flags.acc_mode() != OpenAccMode::O_RDONLY;
         let truncate = flags.0 & rustix::fs::OFlags::TRUNC.bits() as i32 != 0;
-        // The size of a file of a ring is not known before, so the kernel must not stop at it.
-        let direct = if self.fs.is_made(ino.0) { FopenFlags::FOPEN_DIRECT_IO } else { FopenFlags::empty() };
+        // Readers of several versions may have one file open, and files of rings grow: the kernel must neither mix their pages
+        // nor stop at the size that it knows.
+        let direct = if write { FopenFlags::empty() } else { FopenFlags::FOPEN_DIRECT_IO };
         answer!(self, reply, |fs| fs.open(ino.0, OpenMode { write, truncate }), |handle| {
             reply.opened(FileHandle(handle), direct);
         });

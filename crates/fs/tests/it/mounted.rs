@@ -150,3 +150,58 @@ fn random_reads_writes_and_truncations_agree_with_a_local_file() {
     drop(files);
     assert!(fs::read(&ours).unwrap() == fs::read(&local).unwrap());
 }
+
+#[test]
+fn a_large_directory_lists_each_entry_once() {
+    let world = World::new();
+    let Some(mounted) = mounted(&world) else { return };
+    fs::create_dir(mounted.folder.join("lab")).unwrap();
+    let site = world.site();
+    world.run(async {
+        let make =
+            async |at: usize| site.make_collection(&format!("/lab/{at:05}"), false, None).await.unwrap();
+        for first in (0..2500).step_by(50) {
+            futures::future::join_all((first..first + 50).map(make)).await;
+        }
+    });
+    let mut names: Vec<String> = fs::read_dir(mounted.folder.join("lab"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, (0..2500).map(|at| format!("{at:05}")).collect::<Vec<_>>());
+    assert_eq!(runs(&mounted.folder, "ls -l lab | wc -l"), "2501\n");
+}
+
+#[test]
+fn many_files_are_open_and_two_writers_share_one() {
+    let world = World::new();
+    let Some(mounted) = mounted(&world) else { return };
+    let dir = mounted.folder.join("lab");
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("a"), contents(1, 100_000)).unwrap();
+    let open: Vec<File> = (0..300).map(|_| File::open(dir.join("a")).unwrap()).collect();
+    for (at, file) in open.iter().enumerate() {
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at as u64 * 300).unwrap();
+        assert_eq!(byte[0], contents(1, 100_000)[at * 300]);
+    }
+    // What was open keeps its version.
+    fs::write(dir.join("a"), "new").unwrap();
+    let mut bytes = vec![0; 100_000];
+    open[0].read_exact_at(&mut bytes, 0).unwrap();
+    assert_eq!(bytes, contents(1, 100_000));
+    assert_eq!(fs::read(dir.join("a")).unwrap(), b"new");
+    let writers = [(); 2].map(|()| OpenOptions::new().write(true).open(dir.join("a")).unwrap());
+    writers[0].write_all_at(b"N", 0).unwrap();
+    writers[1].write_all_at(b"W", 2).unwrap();
+    drop(writers);
+    assert_eq!(fs::read(dir.join("a")).unwrap(), b"NeW");
+    // A deleted file lives while it is open, and is not stored.
+    let mut gone = File::create(dir.join("gone")).unwrap();
+    fs::remove_file(dir.join("gone")).unwrap();
+    std::io::Write::write_all(&mut gone, b"x").unwrap();
+    drop(gone);
+    assert!(!dir.join("gone").exists());
+    assert_eq!(runs(&mounted.folder, "ls lab"), "a\n");
+}
