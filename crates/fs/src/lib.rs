@@ -20,5 +20,5 @@ mod spool;
 pub use advance_buffer::{AdvanceBuffer, BufferMode, ReadPlan};
 pub use error::FsError;
 pub use file_system::{Attributes, DirectoryEntry, FileKind, FileSystem, FsOptions, OpenMode, ROOT};
-pub use mount::{MountOptions, MountSession, mount};
+pub use mount::{MountOptions, MountSession, detach, mount};
 pub use rings::NamedRing;

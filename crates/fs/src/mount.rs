@@ -11,9 +11,11 @@ use fuser::{
     ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, Session, SessionACL, TimeOrNow,
     WriteFlags,
 };
+use rustix::mount::{UnmountFlags, unmount};
 use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::runtime::Handle;
@@ -44,6 +46,7 @@ pub struct MountOptions {
 #[derive(Debug)]
 pub struct MountSession {
     session: BackgroundSession,
+    folder: PathBuf,
 }
 
 impl MountSession {
@@ -52,10 +55,24 @@ impl MountSession {
         self.session.guard.is_finished()
     }
 
-    /// Unmounts, and waits until all requests are answered.
-    pub fn unmount(self) -> io::Result<()> {
-        self.session.umount_and_join()
+    /// Unmounts. A folder that programs still use is detached: these get ENOTCONN from then on. Returns true in that case.
+    pub fn unmount(self) -> io::Result<bool> {
+        match self.session.umount_and_join() {
+            Ok(()) => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => detach(&self.folder).map(|()| true),
+            Err(error) => Err(error),
+        }
     }
+}
+
+/// Removes a mount from the tree, even one that is used or whose process was killed.
+pub fn detach(folder: &Path) -> io::Result<()> {
+    if unmount(folder, UnmountFlags::DETACH).is_ok() {
+        return Ok(());
+    }
+    // Ordinary users need the program that has the privilege.
+    let status = Command::new("fusermount3").arg("-uz").arg(folder).status()?;
+    if status.success() { Ok(()) } else { Err(io::Error::other("fusermount3 cannot unmount it")) }
 }
 
 /// Mounts a file system on a folder. `runtime` carries out the requests.
@@ -80,7 +97,7 @@ pub fn mount(
     let owner = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let cache = fs.options().cache;
     let session = Session::new(Shim { fs, runtime, owner, cache }, folder, &config)?;
-    Ok(MountSession { session: session.spawn()? })
+    Ok(MountSession { session: session.spawn()?, folder: folder.to_owned() })
 }
 
 /// Answers of the file system to the kernel.

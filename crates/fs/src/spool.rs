@@ -148,7 +148,7 @@ impl Spool {
         state.change(offset);
         if offset == state.contiguous {
             state.contiguous = end;
-            if end - state.taken >= SEGMENT {
+            if end >= state.taken + SEGMENT {
                 self.segment_is_there.notify_one();
             }
         }

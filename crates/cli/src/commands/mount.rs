@@ -3,7 +3,7 @@
 use crate::args::SiteArgs;
 use crate::folders;
 use crate::interruption::interruption;
-use crate::out::Out;
+use crate::out::{Out, notices};
 use crate::site::{Session, SitePath, failure};
 use holdfast_base::ByteSize;
 use holdfast_base::clean;
@@ -11,7 +11,7 @@ use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_client::config;
 use holdfast_client::json::MountEvent;
 use holdfast_client::times;
-use holdfast_fs::{BufferMode, FileSystem, FsOptions, MountOptions, NamedRing, mount};
+use holdfast_fs::{BufferMode, FileSystem, FsOptions, MountOptions, NamedRing, detach, mount};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -35,6 +35,7 @@ const SHARE: u64 = 4;
     Extended attributes user.NAME are the metadata of an entry. Wants FUSE; without root also fusermount3.\n\n\
     Examples:\n  holdfast mount /mnt/lab --daemon\n  holdfast mount /mnt/lab --path /lab --read-only --daemon"
 )]
+#[expect(clippy::struct_excessive_bools, reason = "flags of the command line")]
 pub(crate) struct Args {
     /// Empty folder on which the tree appears
     #[arg(value_name = "DIR")]
@@ -104,11 +105,18 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let unwritten = runtime.block_on(fs.finish());
     let unmounted = mounted.unmount();
     check(&unwritten)?;
-    unmounted.map_err(|error| {
+    let is_used = unmounted.map_err(|error| {
         Failure::failed(format_args!("cannot unmount: {}", reason(&error)))
             .at_path(&folder)
-            .advice("close the files that programs have open there")
-    })
+            .advice("run `fusermount3 -uz` on it")
+    })?;
+    if is_used {
+        notices().tell(format_args!(
+            "programs still use {}: their next call fails with ENOTCONN",
+            folder.display()
+        ));
+    }
+    Ok(())
 }
 
 /// Folder of the mount. A mount that a killed process left is removed.
@@ -119,11 +127,13 @@ fn place(folder: &Path) -> Result<PathBuf> {
         Ok(found) if found.is_dir() => Ok(folder),
         Ok(_) => Err(Failure::usage("this is no folder").at_path(&folder).advice("give an empty folder")),
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOTCONN.raw_os_error()) => {
-            let detached = rustix::mount::unmount(&folder, rustix::mount::UnmountFlags::DETACH);
-            detached.map_err(|error| {
-                Failure::failed(format_args!("cannot remove the mount of a killed process: {error}"))
-                    .at_path(&folder)
-                    .advice("run `fusermount3 -uz` on it")
+            detach(&folder).map_err(|error| {
+                Failure::failed(format_args!(
+                    "cannot remove the mount of a killed process: {}",
+                    reason(&error)
+                ))
+                .at_path(&folder)
+                .advice("run `fusermount3 -uz` on it")
             })?;
             Ok(folder)
         }

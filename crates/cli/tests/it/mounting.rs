@@ -109,9 +109,13 @@ fn programs_use_a_mounted_site() {
     assert_eq!(shell(dir, "cat mnt/a"), "hello\n");
     let refused = fs::write(dir.join("mnt/b"), "x").unwrap_err();
     assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::ROFS.raw_os_error()));
+    // A file that is open is no reason to keep the mount.
+    let open = fs::File::open(dir.join("mnt/a")).unwrap();
     let said = mounted.end(rustix::process::Signal::TERM);
     assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(said.err.contains("programs still use"), "{}", said.err);
     assert_eq!(fs::read_dir(dir.join("mnt")).unwrap().count(), 0);
+    assert!(std::io::read_to_string(open).is_err());
 }
 
 #[test]

@@ -244,7 +244,7 @@ impl FileSystem {
         if is_used || !page.entries.is_empty() {
             return Err(FsError::new(Errno::NOTEMPTY, format!("cannot delete `{path}`: it is not empty")));
         }
-        // An entry that came meanwhile is not lost: without `recursive` the site refuses.
+        // An entry that comes meanwhile goes to the trash with it, and can be restored.
         let deleted = self.ask(|| self.site.delete_entry(&path, true)).await;
         deleted.map_err(refused(Errno::NOTEMPTY))?;
         lock(&self.inodes).remove(parent, name);

@@ -16,7 +16,7 @@ struct Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        self.session.take().unwrap().unmount().unwrap();
+        assert!(!self.session.take().unwrap().unmount().unwrap(), "the mount is still used");
     }
 }
 
