@@ -2,7 +2,7 @@
 
 use crate::args::SiteArgs;
 use crate::out::Out;
-use crate::site::{Session, SitePath, Target, each_match};
+use crate::site::{Session, SitePath, Target};
 use holdfast_base::failure::Result;
 use holdfast_base::{ByteSize, clean, counted};
 use holdfast_client::json::CopiedEntry;
@@ -32,14 +32,9 @@ pub(crate) struct Args {
 /// Runs the command `holdfast cp`.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let session = args.site.session()?;
-    let target = Target::find(&session, &args.from, &args.to)?;
-    for from in &args.from {
-        each_match(&session, from, &mut |source| {
-            let (from, to) = (source.to_string(), target.of(source)?.to_string());
-            copy(&session, &from, &to, args.recursive, out)
-        })?;
-    }
-    Ok(())
+    Target::each(&session, &args.from, &args.to, &mut |from, to| {
+        copy(&session, from, to, args.recursive, out)
+    })
 }
 
 fn copy(session: &Session, from: &str, to: &str, recursive: bool, out: &mut Out) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use crate::args::SiteArgs;
 use crate::out::Out;
-use crate::site::{SitePath, Target, each_match};
+use crate::site::{SitePath, Target};
 use holdfast_base::clean;
 use holdfast_base::failure::Result;
 use holdfast_client::json::MovedEntry;
@@ -28,16 +28,11 @@ pub(crate) struct Args {
 /// Runs the command `holdfast ln`.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let session = args.site.session()?;
-    let target = Target::find(&session, &args.from, &args.to)?;
-    for from in &args.from {
-        each_match(&session, from, &mut |source| {
-            let (from, to) = (source.to_string(), target.of(source)?.to_string());
-            session.request(session.site().link_entry(&from, &to))?;
-            if out.is_json() {
-                return out.object(&MovedEntry { from: &from, to: &to });
-            }
-            out.line(format_args!("{} is {} too", clean(&from), clean(&to)))
-        })?;
-    }
-    Ok(())
+    Target::each(&session, &args.from, &args.to, &mut |from, to| {
+        session.request(session.site().link_entry(from, to))?;
+        if out.is_json() {
+            return out.object(&MovedEntry { from, to });
+        }
+        out.line(format_args!("{} is {} too", clean(from), clean(to)))
+    })
 }

@@ -1,6 +1,6 @@
-//! Target of `cp` and `mv`: the new path of each source.
+//! Target of `cp`, `ln` and `mv`: the new path of each source.
 
-use super::listing::is_pattern;
+use super::listing::{each_match, is_pattern};
 use super::path::SitePath;
 use super::session::{Session, failure};
 use holdfast_base::failure::{Failure, Result};
@@ -14,8 +14,21 @@ pub(crate) struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
+    /// Passes the path and the new path of each entry that the sources name.
+    pub(crate) fn each(
+        session: &Session,
+        sources: &[SitePath],
+        path: &'a SitePath,
+        work: &mut dyn FnMut(&str, &str) -> Result<()>,
+    ) -> Result<()> {
+        let target = Self::find(session, sources, path)?;
+        sources.iter().try_for_each(|source| {
+            each_match(session, source, &mut |found| work(&found.to_string(), &target.of(found)?.to_string()))
+        })
+    }
+
     /// Target of some sources: a collection if they are several, or if it is one already or written with a slash.
-    pub(crate) fn find(session: &Session, sources: &[SitePath], path: &'a SitePath) -> Result<Self> {
+    fn find(session: &Session, sources: &[SitePath], path: &'a SitePath) -> Result<Self> {
         let is_collection = match sources {
             [source] if !is_pattern(source) && !path.ends_with_slash() => is_collection(session, path)?,
             _ => true,
@@ -24,7 +37,7 @@ impl<'a> Target<'a> {
     }
 
     /// New path of a source.
-    pub(crate) fn of(&self, source: &SitePath) -> Result<SitePath> {
+    fn of(&self, source: &SitePath) -> Result<SitePath> {
         if !self.is_collection {
             return Ok(self.path.clone());
         }
