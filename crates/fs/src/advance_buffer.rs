@@ -313,7 +313,7 @@ mod tests {
                 prop_assert!(ahead <= room);
                 total += fetched(&plan);
                 if matches!(mode, BufferMode::Adaptive(_)) {
-                    // What was dropped may be fetched again by a read that needs it.
+                    // A read may fetch a dropped range again.
                     prop_assert!(plan.ahead.is_empty() || total <= 2 * asked, "{total} of {asked}");
                 }
                 if mode != BufferMode::Off {

@@ -32,6 +32,7 @@ const SHARE: u64 = 4;
 #[command(
     after_help = "Runs until it is interrupted or DIR is unmounted (fusermount3 -u DIR). A file is stored at the site\n\
     when it is closed or synchronised; bytes that the site does not take are kept in a file here.\n\
+    The rings of the configuration file are below DIR/rings, as files by time.\n\
     Extended attributes user.NAME are the metadata of an entry. Wants FUSE; without root also fusermount3.\n\n\
     Examples:\n  holdfast mount /mnt/lab --daemon\n  holdfast mount /mnt/lab --path /lab --read-only --daemon"
 )]

@@ -186,7 +186,7 @@ fn many_files_are_open_and_two_writers_share_one() {
         file.read_exact_at(&mut byte, at as u64 * 300).unwrap();
         assert_eq!(byte[0], contents(1, 100_000)[at * 300]);
     }
-    // What was open keeps its version.
+    // An open file keeps its version.
     fs::write(dir.join("a"), "new").unwrap();
     let mut bytes = vec![0; 100_000];
     open[0].read_exact_at(&mut bytes, 0).unwrap();
