@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// Return when the tree is there, and go on in the background
     #[arg(long, conflicts_with = "foreground")]
     daemon: bool,
-    /// Stay in the foreground [default]
+    /// Stay in the foreground, as without this flag
     #[arg(long)]
     foreground: bool,
     /// Let all users of this machine use the mount
