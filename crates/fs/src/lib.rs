@@ -4,7 +4,7 @@
 //! decides what is fetched ahead. `mount` is a thin layer that answers the kernel. `rings` makes
 //! files of the rings of this machine. Nothing here parses arguments or prints.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod advance_buffer;
 mod error;
@@ -15,6 +15,7 @@ mod memory;
 mod mount;
 mod reader;
 mod rings;
+mod shell;
 mod spool;
 
 pub use advance_buffer::{AdvanceBuffer, BufferMode, ReadPlan};
@@ -22,3 +23,4 @@ pub use error::FsError;
 pub use file_system::{Attributes, DirectoryEntry, FileKind, FileSystem, FsOptions, OpenMode, ROOT};
 pub use mount::{MountOptions, MountSession, detach, mount};
 pub use rings::NamedRing;
+pub use shell::{Shell, ShellError, ShellWay, check, start};

@@ -11,6 +11,7 @@ use fuser::{
     ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, Session, SessionACL, TimeOrNow,
     WriteFlags,
 };
+use rustix::fd::OwnedFd;
 use rustix::mount::{UnmountFlags, unmount};
 use std::ffi::OsStr;
 use std::io;
@@ -94,10 +95,19 @@ pub fn mount(
     ];
     config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
     config.n_threads = Some(THREADS);
-    let owner = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let cache = fs.options().cache;
-    let session = Session::new(Shim { fs, runtime, owner, cache }, folder, &config)?;
+    let session = Session::new(Shim::new(fs, runtime), folder, &config)?;
     Ok(MountSession { session: session.spawn()?, folder: folder.to_owned() })
+}
+
+/// Answers the kernel over the descriptor of a mount that was made already, until that is gone.
+pub(crate) fn serve_mount(
+    fs: Arc<FileSystem>,
+    descriptor: OwnedFd,
+    runtime: Handle,
+) -> io::Result<BackgroundSession> {
+    let mut config = Config::default();
+    config.n_threads = Some(THREADS);
+    Session::from_fd(Shim::new(fs, runtime), descriptor, SessionACL::All, config)?.spawn()
 }
 
 /// Answers of the file system to the kernel.
@@ -106,6 +116,14 @@ struct Shim {
     runtime: Handle,
     owner: (u32, u32),
     cache: Duration,
+}
+
+impl Shim {
+    fn new(fs: Arc<FileSystem>, runtime: Handle) -> Self {
+        let owner = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let cache = fs.options().cache;
+        Self { fs, runtime, owner, cache }
+    }
 }
 
 fn errno(error: &FsError) -> Errno {
@@ -277,14 +295,6 @@ impl Filesystem for Shim {
         let keep = flags.contains(RenameFlags::RENAME_NOREPLACE);
         answer!(self, reply, |fs| fs.rename((parent.0, &name), (newparent.0, &newname), keep), |()| reply
             .ok());
-    }
-
-    fn link(&self, _request: &Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {
-        let name = name!(newname, reply);
-        let (owner, read_only, cache) = (self.owner, self.fs.options().read_only, self.cache);
-        answer!(self, reply, |fs| fs.link(ino.0, newparent.0, &name), |found| {
-            reply.entry(&cache, &attr(found, owner, read_only), Generation(0));
-        });
     }
 
     fn open(&self, _request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {

@@ -14,9 +14,10 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
-use tempfile::NamedTempFile;
+use std::time::{Duration, SystemTime};
+use tempfile::{NamedTempFile, TempPath};
 use tokio::sync::Notify;
 
 /// Bytes of one segment of an upload.
@@ -31,11 +32,16 @@ const STORE: Duration = Duration::from_secs(30);
 /// Time after which a sender looks whether its spool is still used.
 const IDLE: Duration = Duration::from_secs(5);
 
+/// Time of a shared spool that nobody wrote since the last look.
+const MARK: SystemTime = SystemTime::UNIX_EPOCH;
+
 /// Contents of a file that is written.
 #[derive(Debug)]
 pub(crate) struct Spool {
-    file: Mutex<Option<NamedTempFile>>,
+    path: Mutex<Option<TempPath>>,
     handle: File,
+    /// True once other processes may write the file directly.
+    is_shared: AtomicBool,
     state: Mutex<State>,
     /// Upload that has begun. It is locked while contents are sent: one version after the other.
     sending: tokio::sync::Mutex<Option<Begun>>,
@@ -99,11 +105,12 @@ impl Spool {
     pub(crate) fn new(folder: &Path) -> Result<Arc<Self>, FsError> {
         let file = NamedTempFile::with_prefix_in("write-", folder);
         let file = file.map_err(|error| cannot("make", folder, &error))?;
-        let handle = file.reopen().map_err(|error| cannot("open", folder, &error))?;
+        let (handle, path) = file.into_parts();
         let state = State { changes: 1, ..State::default() };
-        let (file, state) = (Mutex::new(Some(file)), Mutex::new(state));
+        let (path, state) = (Mutex::new(Some(path)), Mutex::new(state));
         let (sending, segment_is_there) = (tokio::sync::Mutex::default(), Notify::new());
-        Ok(Arc::new(Self { file, handle, state, sending, segment_is_there }))
+        let is_shared = AtomicBool::new(false);
+        Ok(Arc::new(Self { path, handle, is_shared, state, sending, segment_is_there }))
     }
 
     /// Makes the spool of a stored version, whose contents are fetched.
@@ -126,7 +133,38 @@ impl Spool {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_shared.load(Ordering::Relaxed) {
+            self.look(&mut state);
+        }
+        state
+    }
+
+    /// File of the contents, which other processes may write from now on.
+    pub(crate) fn share(&self) -> Result<File, FsError> {
+        let file = self.handle.try_clone().map_err(|error| self.failed("share", &error))?;
+        // Changes from now on are seen by the time of the file.
+        let marked = self.handle.set_modified(MARK);
+        marked.map_err(|error| self.failed("share", &error))?;
+        self.is_shared.store(true, Ordering::Relaxed);
+        Ok(file)
+    }
+
+    /// Notes a change that left no trace in the time of the file.
+    pub(crate) fn touch(&self) {
+        self.lock().change(0);
+    }
+
+    /// Looks whether other processes have written.
+    fn look(&self, state: &mut State) {
+        let Ok(found) = self.handle.metadata() else { return };
+        if found.modified().is_ok_and(|modified| modified == MARK) && found.len() == state.size {
+            return;
+        }
+        // What is written after the mark is seen next time; what was written before it is read after it.
+        let _ = self.handle.set_modified(MARK);
+        state.size = self.handle.metadata().map_or(found.len(), |found| found.len());
+        state.change(0);
     }
 
     /// Size of the contents.
@@ -176,15 +214,15 @@ impl Spool {
     }
 
     fn failed(&self, verb: &str, error: &io::Error) -> FsError {
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = file.as_ref().map_or(Path::new(""), |file| file.path());
+        let path = self.path.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = path.as_ref().map_or(Path::new(""), |path| path);
         cannot(verb, path.parent().unwrap_or(path), error)
     }
 
     /// Keeps the file of the spool for ever, as the site did not take its contents.
     pub(crate) fn keep(&self) -> Option<PathBuf> {
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        file.keep().ok().map(|(_, path)| path)
+        let path = self.path.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        path.keep().ok()
     }
 
     /// Stores the contents at the site, unless it has them. Returns true if a version was made.

@@ -9,6 +9,7 @@ mod range;
 mod ring;
 mod scan;
 mod site;
+mod tree;
 
 pub(crate) use audit::AuditArgs;
 pub(crate) use find::FindArgs;
@@ -19,3 +20,4 @@ pub(crate) use range::RangeArgs;
 pub(crate) use ring::{RingArg, SiteRing};
 pub(crate) use scan::ScanArgs;
 pub(crate) use site::{SiteArgs, password, token};
+pub(crate) use tree::{TreeArgs, check_written};

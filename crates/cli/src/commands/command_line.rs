@@ -4,8 +4,8 @@ use crate::commands::{
     account, archive, audit, cat, check, completion, conflicts, cp, dataset, du, edit, encrypt, evacuate,
     find, format, gaps, get, grant, grants, grep, group, grow, hash, hold, holds, index, jobs, ln, log,
     login, logout, ls, meta, metrics, mkdir, mount, mv, packed_folder, passwd, plan, policy, profile, prove,
-    purge, put, query, read, record, release, replicas, revoke, rm, scan, serve, ship, site, slots, sql,
-    stage, stat, status, streams, token, touch, trash, tree, vault,
+    purge, put, query, read, record, release, replicas, revoke, rm, scan, serve, shell, ship, site, slots,
+    sql, stage, stat, status, streams, token, touch, trash, tree, vault,
 };
 use crate::out::Out;
 use holdfast_base::failure::Result;
@@ -84,6 +84,7 @@ enum Command {
     Meta(meta::Args),
     Mkdir(mkdir::Args),
     Mount(mount::Args),
+    Shell(shell::Args),
     Touch(touch::Args),
     Cp(cp::Args),
     Mv(mv::Args),
@@ -175,6 +176,7 @@ impl Cli {
             Command::Meta(args) => meta::run(args, out),
             Command::Mkdir(args) => mkdir::run(args, out),
             Command::Mount(args) => mount::run(args, out),
+            Command::Shell(args) => shell::run(args, out),
             Command::Touch(args) => touch::run(args, out),
             Command::Cp(args) => cp::run(args, out),
             Command::Mv(args) => mv::run(args, out),

@@ -59,6 +59,7 @@ mod revoke;
 mod rm;
 mod scan;
 mod serve;
+mod shell;
 mod ship;
 mod site;
 mod slots;

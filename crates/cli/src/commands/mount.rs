@@ -1,17 +1,14 @@
 //! `holdfast mount`: the name space of a site as a file system.
 
-use crate::args::SiteArgs;
+use crate::args::{SiteArgs, TreeArgs, check_written};
 use crate::folders;
 use crate::interruption::interruption;
 use crate::out::{Out, notices};
-use crate::site::{Session, SitePath, failure};
-use holdfast_base::ByteSize;
+use crate::site::Session;
 use holdfast_base::clean;
 use holdfast_base::failure::{Failure, Result, reason};
-use holdfast_client::config;
 use holdfast_client::json::MountEvent;
-use holdfast_client::times;
-use holdfast_fs::{BufferMode, FileSystem, FsOptions, MountOptions, NamedRing, detach, mount};
+use holdfast_fs::{MountOptions, detach, mount};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -19,13 +16,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::runtime::Builder;
 
 /// Pause between two looks at the mount and at signals.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// Most bytes that are fetched ahead in one file, as a part of the memory.
-const SHARE: u64 = 4;
 
 /// Show the name space of a site as a file system
 #[derive(clap::Args, Debug)]
@@ -36,17 +29,10 @@ const SHARE: u64 = 4;
     Extended attributes user.NAME are the metadata of an entry. Wants FUSE; without root also fusermount3.\n\n\
     Examples:\n  holdfast mount /mnt/lab --daemon\n  holdfast mount /mnt/lab --path /lab --read-only --daemon"
 )]
-#[expect(clippy::struct_excessive_bools, reason = "flags of the command line")]
 pub(crate) struct Args {
     /// Empty folder on which the tree appears
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Collection that becomes the root [default: all projects]
-    #[arg(long, value_name = "PATH")]
-    path: Option<SitePath>,
-    /// Refuse all changes of the tree
-    #[arg(long)]
-    read_only: bool,
     /// Return when the tree is there, and go on in the background
     #[arg(long, conflicts_with = "foreground")]
     daemon: bool,
@@ -56,18 +42,8 @@ pub(crate) struct Args {
     /// Let all users of this machine use the mount
     #[arg(long)]
     allow_other: bool,
-    /// Memory of all read buffers
-    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
-    buffer: ByteSize,
-    /// Bytes that each file fetches ahead, 0 for none [default: as its reads need it]
-    #[arg(long, value_name = "SIZE")]
-    buffer_size: Option<ByteSize>,
-    /// Time for which names, sizes and metadata may be old
-    #[arg(long, value_name = "SPAN", value_parser = times::span, default_value = "1s")]
-    cache: Duration,
-    /// Time for which reads and writes wait for a site that is away; then they fail
-    #[arg(long, value_name = "SPAN", value_parser = times::span, default_value = "1m")]
-    wait: Duration,
+    #[command(flatten)]
+    tree: TreeArgs,
     #[command(flatten)]
     site: SiteArgs,
 }
@@ -79,15 +55,8 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         return in_background(&folder, out);
     }
     let session = args.site.session()?;
-    let root = args.path.as_ref().map_or_else(|| "/".to_owned(), SitePath::to_string);
-    let runtime = Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime
-        .map_err(|error| Failure::failed(format_args!("cannot start the client: {}", reason(&error))))?;
-    // A wrong address or token is told now, not by each program.
-    let found = runtime.block_on(session.site().catalog_list(&root, None));
-    found.map_err(|error| failure(&error))?;
+    let (fs, runtime) = args.tree.open(&session)?;
     let stop = interruption()?;
-    let fs = Arc::new(FileSystem::new(session.site().clone(), options(args, root)?));
     let mounted = mount(
         Arc::clone(&fs),
         &folder,
@@ -105,7 +74,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     }
     let unwritten = runtime.block_on(fs.finish());
     let unmounted = mounted.unmount();
-    check(&unwritten)?;
+    check_written(&unwritten)?;
     let is_used = unmounted.map_err(|error| {
         Failure::failed(format_args!("cannot unmount: {}", reason(&error)))
             .at_path(&folder)
@@ -142,21 +111,6 @@ fn place(folder: &Path) -> Result<PathBuf> {
     }
 }
 
-fn options(args: &Args, root: String) -> Result<FsOptions> {
-    let spool = folders::state().join("mount");
-    std::fs::create_dir_all(&spool)
-        .map_err(|error| Failure::io("cannot make the folder of written files", &spool, &error))?;
-    let memory = args.buffer.0;
-    let buffer = match args.buffer_size.map(|size| size.0) {
-        None => BufferMode::Adaptive(memory / SHARE),
-        Some(0) => BufferMode::Off,
-        Some(size) => BufferMode::Fixed(size),
-    };
-    let (patience, cache, read_only) = (args.wait, args.cache, args.read_only);
-    let rings = config::rings()?.into_iter().map(|(name, path)| NamedRing { name, path }).collect();
-    Ok(FsOptions { root, read_only, buffer, memory, patience, cache, spool, rings })
-}
-
 fn told(session: &Session, folder: &Path, out: &mut Out) -> Result<()> {
     if out.is_json() {
         out.object(&MountEvent { event: "mounted", path: folder, site: session.address() })?;
@@ -164,12 +118,6 @@ fn told(session: &Session, folder: &Path, out: &mut Out) -> Result<()> {
         out.line(format_args!("mounted {} on {}", clean(session.address()), folder.display()))?;
     }
     out.flush()
-}
-
-/// Failure of files that the site did not take.
-fn check(unwritten: &[String]) -> Result<()> {
-    let all: Vec<String> = unwritten.iter().map(|message| clean(message)).collect();
-    if all.is_empty() { Ok(()) } else { Err(Failure::failed(all.join("\n"))) }
 }
 
 /// Starts the same command in the background, and waits until it has mounted.

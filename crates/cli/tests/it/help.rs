@@ -8,7 +8,7 @@ use common::{ends, folder, recorder_program};
 use std::fs;
 use std::path::Path;
 
-const COMMANDS: [&str; 69] = [
+const COMMANDS: [&str; 70] = [
     "",
     "profile",
     "plan",
@@ -63,6 +63,7 @@ const COMMANDS: [&str; 69] = [
     "meta",
     "mkdir",
     "mount",
+    "shell",
     "touch",
     "cp",
     "mv",

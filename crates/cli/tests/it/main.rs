@@ -46,6 +46,7 @@ mod recipes;
 mod scans;
 mod serving;
 mod session;
+mod shell;
 mod shipping;
 mod standing;
 mod together;

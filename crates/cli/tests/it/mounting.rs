@@ -3,6 +3,7 @@
 use crate::common::recording::{Recording, line};
 use crate::common::site::Site;
 use crate::common::{Said, documented, ends, folder, holdfast, tool};
+use crate::shell::media_scripts;
 use serde_json::json;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -85,6 +86,9 @@ fn programs_use_a_mounted_site() {
             "git clone -q r mnt/lab/r 2>&1 && cd mnt/lab/r && git status --short && git log --oneline",
         );
         assert_eq!(site.ends("cat /lab/r/f", 0).out, "text\n");
+        let commit =
+            "cd mnt/lab/r && echo more >> f && git -c user.name=a -c user.email=a@b commit -qam second";
+        shell(dir, &format!("{commit} && git fsck --strict 2>&1 && git log --format=%s"));
     }
     if tool("make").is_some() {
         shell(
@@ -101,6 +105,9 @@ fn programs_use_a_mounted_site() {
         let seek = "import mmap; f = open('mnt/lab/a', 'rb'); f.seek(2); print(f.read(2)); \
             print(mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)[:5])";
         assert_eq!(shell(dir, &format!("python3 -c \"{seek}\"")), "b'll'\nb'hello'\n");
+    }
+    for script in media_scripts() {
+        assert_eq!(shell(dir, &script.replace("LAB", "mnt/lab")).trim(), "42");
     }
     // A killed process leaves a mount that the next one replaces.
     mounted.end(rustix::process::Signal::KILL);

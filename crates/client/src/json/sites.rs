@@ -24,6 +24,22 @@ pub struct MountEvent<'a> {
     pub site: &'a str,
 }
 
+/// Ways in which `holdfast shell` shows files: that which is taken, and those that the system refuses.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct ShellWays {
+    pub way: &'static str,
+    pub refused: Vec<RefusedWay>,
+}
+
+/// Way that the system refuses.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct RefusedWay {
+    pub way: &'static str,
+    pub reason: String,
+}
+
 /// Token of a site. Only a new one has its secret.
 #[expect(missing_docs, reason = "docs/commands.md lists the fields")]
 #[derive(Serialize)]

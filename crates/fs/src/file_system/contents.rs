@@ -7,6 +7,7 @@ use crate::reader::Reader;
 use crate::spool::Spool;
 use bytes::Bytes;
 use rustix::io::Errno;
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
@@ -151,6 +152,31 @@ impl FileSystem {
             None => return Err(Self::closed()),
         };
         self.store(ino).await
+    }
+
+    fn handle_spool(&self, handle: u64) -> Option<Arc<Spool>> {
+        match lock(&self.handles).get(&handle)? {
+            Handle::Spool(spool) | Handle::Write(_, spool) => Some(Arc::clone(spool)),
+            Handle::Read(_) | Handle::Exported(_) | Handle::Live(_) => None,
+        }
+    }
+
+    /// Local file that is the contents of an open file, if it is being written here. Whoever gets it may write it: the next close
+    /// or synchronisation stores that.
+    pub(crate) fn local_file(&self, handle: u64) -> Result<Option<File>, FsError> {
+        self.handle_spool(handle).map(|spool| spool.share()).transpose()
+    }
+
+    /// True if a handle may write.
+    pub(crate) fn is_written(&self, handle: u64) -> bool {
+        matches!(lock(&self.handles).get(&handle), Some(Handle::Write(..)))
+    }
+
+    /// Notes that the local file of a handle was changed through a mapping of memory.
+    pub(crate) fn touch(&self, handle: u64) {
+        if let Some(spool) = self.handle_spool(handle) {
+            spool.touch();
+        }
     }
 
     /// Stores a file that is being written.

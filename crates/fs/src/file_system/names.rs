@@ -272,13 +272,4 @@ impl FileSystem {
         }
         Ok(())
     }
-
-    /// Gives a file a second name in the catalog.
-    pub async fn link(&self, ino: u64, parent: u64, name: &str) -> Result<Attributes, FsError> {
-        let (old, new) = (self.path(ino)?, self.child(parent, name)?);
-        self.changeable("link", &new)?;
-        let linked = self.ask(|| self.site.link_entry(&old, &new)).await;
-        linked.map_err(refused(Errno::EXIST))?;
-        self.lookup(parent, name).await
-    }
 }

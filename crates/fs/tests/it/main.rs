@@ -4,4 +4,5 @@
 mod model;
 mod mounted;
 mod reading;
+mod shell;
 mod world;
