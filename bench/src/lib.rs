@@ -3,6 +3,7 @@
 //! The programs in `benches/` only run a case. Measured figures are in `docs/performance.md`.
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod cases;
 pub mod cleanup;
 pub mod comparison;

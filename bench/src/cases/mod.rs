@@ -9,6 +9,7 @@ pub mod drive;
 pub mod elements;
 pub mod hunt;
 pub mod memory;
+pub mod mount;
 pub mod needle;
 pub mod packets;
 pub mod packing;

@@ -21,6 +21,6 @@ macro_rules! tiny {
 }
 
 tiny![
-    attributes, beside, catalog, disturbers, drive, elements, hunt, memory, needle, packets, packing,
+    attributes, beside, catalog, disturbers, drive, elements, hunt, memory, mount, needle, packets, packing,
     producers, readers, reading, scan, search, shares, ship, sites, slots,
 ];

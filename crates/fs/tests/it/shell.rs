@@ -117,3 +117,113 @@ fn programs_write_and_change_the_tree() {
     assert!(!refused.status.success());
     assert!(String::from_utf8_lossy(&refused.stderr).contains("Read-only file system"));
 }
+
+/// Random operations on a file of the tree and on a local one, which must agree (after `fsx`).
+const RANDOM_OPERATIONS: &str = r"
+import mmap, os, random, sys
+path, local, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
+random.seed(seed)
+for p in (path, local): open(p, 'wb').close()
+def both(flags): return os.open(path, flags), os.open(local, flags)
+pair, flags = both(os.O_RDWR), os.O_RDWR
+for step in range(150):
+    size = os.fstat(pair[1]).st_size
+    op, at, length = random.randrange(9), random.randrange(200000), random.randrange(1, 30000)
+    writes = flags != os.O_RDONLY
+    if op < 2 and writes:
+        data = random.randbytes(length)
+        for f in pair: os.pwrite(f, data, at)
+    elif op == 2 and writes:
+        for f in pair: os.ftruncate(f, at)
+    elif op == 3:
+        for f in pair: os.close(f)
+        flags = random.choice([os.O_RDWR, os.O_RDONLY, os.O_WRONLY | os.O_APPEND])
+        pair = both(flags)
+    elif op == 4 and writes:
+        data = random.randbytes(length)
+        for f in pair: os.lseek(f, min(at, size), os.SEEK_SET); os.write(f, data)
+    elif op == 5 and not (flags & os.O_WRONLY) and size:
+        maps = [mmap.mmap(f, 0, prot=mmap.PROT_READ)[:] for f in pair]
+        assert maps[0] == maps[1], (seed, step, 'mmap')
+    elif op == 6:
+        for f in pair: os.fsync(f)
+    elif not (flags & os.O_WRONLY):
+        found = [os.pread(f, length, at) for f in pair]
+        assert found[0] == found[1], (seed, step, 'pread', len(found[0]), len(found[1]))
+        for f in pair: os.lseek(f, at, os.SEEK_SET)
+        found = [os.read(f, length) for f in pair]
+        assert found[0] == found[1], (seed, step, 'read')
+    sizes = [os.stat(p).st_size for p in (path, local)]
+    assert sizes[0] == sizes[1], (seed, step, op, sizes)
+for f in pair: os.close(f)
+assert open(path, 'rb').read() == open(local, 'rb').read(), (seed, 'end')
+print('same')
+";
+
+#[test]
+fn random_operations_agree_with_those_of_a_local_file() {
+    let world = World::new();
+    let fs = world.fs(world.options());
+    std::fs::write(world.folder().join("random.py"), RANDOM_OPERATIONS).unwrap();
+    world.run(async { fs.make_directory(ROOT, "lab").await.unwrap() });
+    for (at, way) in ways().into_iter().enumerate() {
+        for seed in 1..=2 {
+            let script =
+                format!("python3 random.py /hf/lab/f{at}-{seed} local {seed}; cp local local{at}-{seed}");
+            assert_eq!(lines(&world, &fs, way, &script), ["same"], "{way:?}, seed {seed}");
+        }
+    }
+    // The site has what the last close stored.
+    let fresh = world.fs(world.options());
+    for at in 0..ways().len() {
+        for seed in 1..=2 {
+            let script = format!("cmp /hf/lab/f{at}-{seed} local{at}-{seed} && echo same");
+            assert_eq!(lines(&world, &fresh, ShellWay::Calls, &script), ["same"]);
+        }
+    }
+}
+
+#[test]
+fn many_processes_and_files_share_the_tree() {
+    let world = World::new();
+    let fs = world.fs(world.options());
+    let bytes = contents(11, 300_000);
+    store(&world, &fs, "lab", "a.bin", &bytes);
+    std::fs::write(world.folder().join("a.bin"), &bytes).unwrap();
+    let script = "
+import os, threading
+files = [open('/hf/lab/a.bin', 'rb') for _ in range(300)]
+want = open('a.bin', 'rb').read()
+def check(part):
+    for f in files[part::4]: assert f.read() == want
+threads = [threading.Thread(target=check, args=(n,)) for n in range(4)]
+[t.start() for t in threads]; [t.join() for t in threads]
+shared = os.open('/hf/lab/a.bin', os.O_RDONLY)
+pieces = []
+def take():
+    while piece := os.read(shared, 1000): pieces.append(piece)
+threads = [threading.Thread(target=take) for n in range(4)]
+[t.start() for t in threads]; [t.join() for t in threads]
+assert sum(map(len, pieces)) == len(want)
+pid = os.fork()
+if pid == 0:
+    w = open('/hf/lab/left', 'wb', buffering=0); w.write(b'by a killed process'); os.kill(os.getpid(), 9)
+os.waitpid(pid, 0)
+print(open('/hf/lab/left').read())
+";
+    std::fs::write(world.folder().join("many.py"), script).unwrap();
+    for way in ways() {
+        let run = |script: &str| lines(&world, &fs, way, script);
+        assert_eq!(run("python3 many.py"), ["by a killed process"]);
+        let copies = "seq 16 | xargs -P 8 -I N cp a.bin /hf/lab/copy-N; ls /hf/lab | wc -l; \
+            seq 16 | xargs -P 8 -I N cmp a.bin /hf/lab/copy-N && rm /hf/lab/copy-*";
+        assert_eq!(run(copies), ["18"]);
+        assert_eq!(run("cat <(tail -c 5 /hf/lab/a.bin) /dev/fd/0 < /hf/lab/a.bin | wc -c"), ["300005"]);
+        assert_eq!(
+            run("exec 9</hf/lab/a.bin; cat /dev/fd/9 | wc -c; head -c 9 <&9 | wc -c"),
+            ["300000", "9"]
+        );
+    }
+    let fresh = world.fs(world.options());
+    assert_eq!(lines(&world, &fresh, ShellWay::Calls, "cat /hf/lab/left"), ["by a killed process"]);
+}
