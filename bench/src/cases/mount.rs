@@ -56,7 +56,7 @@ struct Stand {
     names: AtomicUsize,
 }
 
-/// What is timed in a view.
+/// Work that is timed in a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
     Read,

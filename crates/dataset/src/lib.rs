@@ -40,7 +40,8 @@ pub use manifest::{
 };
 pub use overview::{ChannelOverview, McapOverview};
 pub use pack::{
-    LeftOut, PackProgress, Packed, PackedContents, PackedTree, Packing, RawFrame, Unpacked, pack, unpack,
+    LeftOut, PackProgress, Packed, PackedContents, PackedEntry, PackedTree, Packing, RawFrame, Unpacked,
+    pack, unpack,
 };
 pub use reader::{Dataset, ReadCounts, read_manifest};
 pub use recovery::{Recovered, recover};

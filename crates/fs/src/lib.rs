@@ -11,6 +11,7 @@ mod error;
 mod fetch;
 mod file_system;
 mod inode_table;
+mod inside;
 mod memory;
 mod mount;
 mod reader;

@@ -225,3 +225,54 @@ fn a_ring_is_files_by_time() {
     assert_eq!(shell(dir, "cat mnt/rings/lab/log/20*/*.raw"), all(0..150));
     assert_eq!(mounted.end(rustix::process::Signal::TERM).code, Some(0));
 }
+
+#[test]
+fn the_inside_of_a_dataset_is_a_directory() {
+    if !can_mount() {
+        return;
+    }
+    let folder = folder();
+    let dir = folder.path();
+    fs::create_dir(dir.join("mnt")).unwrap();
+    fs::create_dir_all(dir.join("run/notes/deep")).unwrap();
+    let frame: Vec<u8> = (0..300_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
+    fs::write(dir.join("run/frame.raw"), &frame).unwrap();
+    fs::write(dir.join("run/notes/setup.txt"), "exposure 1.5 s\n").unwrap();
+    fs::write(dir.join("run/notes/deep/empty"), "").unwrap();
+    ends(dir, "dataset pack run -o run1.mcap", 0);
+    let mut recording = Recording::start(dir, "--size 16MiB --slot 64KiB");
+    recording.lines(100);
+    recording.await_lines(dir, 100);
+    recording.input = None;
+    assert_eq!(recording.end().0, Some(0));
+    ends(dir, "hold r.hf --ordinals 0..100 --stream log --reason x", 0);
+    ends(dir, "evacuate r.hf 1 --to lines.mcap", 0);
+    let site = Site::start(dir, &[]);
+    site.ends("put run1.mcap lines.mcap /lab/", 0);
+    site.ends("put run/notes/setup.txt /lab/plain", 0);
+    let mounted = mount(&site, dir, &[]);
+    // Lists do not show it, so that a copy of all does not have everything twice.
+    assert_eq!(shell(dir, "ls mnt/lab"), "lines.mcap\nplain\nrun1.mcap\n");
+    shell(dir, "diff -r run mnt/lab/run1.mcap.d");
+    assert_eq!(shell(dir, "ls mnt/lab/run1.mcap.d/notes"), "deep\nsetup.txt\n");
+    assert_eq!(shell(dir, "stat -c %s mnt/lab/run1.mcap.d/frame.raw"), "300000\n");
+    assert_eq!(fs::metadata(dir.join("run/frame.raw")).unwrap().modified().unwrap(), {
+        fs::metadata(dir.join("mnt/lab/run1.mcap.d/frame.raw")).unwrap().modified().unwrap()
+    });
+    assert_eq!(shell(dir, "ls mnt/lab/lines.mcap.d"), "log.raw\n");
+    let text = (0..100).map(|at| line(at) + "\n").collect::<String>();
+    assert_eq!(fs::read_to_string(dir.join("mnt/lab/lines.mcap.d/log.raw")).unwrap(), text);
+    let json = fs::read_to_string(dir.join("mnt/lab/lines.mcap.d/log.jsonl")).unwrap();
+    assert_eq!(json.lines().count(), 100);
+    for missing in ["run1.mcap.d/none", "plain.d", "none.d", "lines.mcap.d/log.exe"] {
+        let error = fs::metadata(dir.join("mnt/lab").join(missing)).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{missing}");
+    }
+    let refused = fs::write(dir.join("mnt/lab/run1.mcap.d/new"), "x").unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::ROFS.raw_os_error()));
+    let mut packed = site.command();
+    packed.args(["shell", "--way", "seccomp", "--", "cat"]);
+    let said: Said = packed.arg("/hf/lab/run1.mcap.d/notes/setup.txt").output().unwrap().into();
+    assert_eq!((said.code, said.out.as_str()), (Some(0), "exposure 1.5 s\n"), "{}", said.err);
+    assert_eq!(mounted.end(rustix::process::Signal::TERM).code, Some(0));
+}

@@ -20,6 +20,6 @@ mod walk;
 pub(crate) use directory::{ROOT, root_bytes};
 pub use image::RawFrame;
 pub use packer::{LeftOut, PackProgress, Packed, Packing, pack};
-pub use tree::{PackedContents, PackedTree};
+pub use tree::{PackedContents, PackedEntry, PackedTree};
 pub use unpack::{Unpacked, unpack};
 pub(crate) use verification::verify_tree;

@@ -5,7 +5,7 @@ use crate::evacuate::failure;
 use crate::manifest::{TreeEntry, TreePart};
 use crate::pack::contents::{ContentReader, zeros};
 use crate::pack::directory::{ROOT, entries, first_path, parse_root};
-use crate::pack::entry::{Entry, Kind, path_order, shown};
+use crate::pack::entry::{Entry, Kind, parent, path_order, shown};
 use crate::reader::{FOOTER, footer};
 use crate::records::record;
 use crate::storage::{LocalFile, RangeRead};
@@ -36,6 +36,33 @@ pub enum PackedContents<'a> {
     End,
     /// Damage of the file, which ends it.
     Damaged(&'a str),
+}
+
+/// File or directory of a packed folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackedEntry {
+    /// Name in its directory; empty for the folder itself.
+    pub name: Vec<u8>,
+    /// True for a directory, else it is a file.
+    pub is_directory: bool,
+    /// Bytes of the contents; 0 for a directory.
+    pub size: u64,
+    /// Modification time: seconds since 1970 (UTC), and nanoseconds.
+    pub modified: (i64, u32),
+}
+
+impl PackedEntry {
+    /// Nothing for a symbolic link.
+    fn of(entry: &Entry) -> Option<Self> {
+        let is_directory = entry.kind == Kind::Directory;
+        let is_shown = is_directory || entry.kind.has_contents();
+        is_shown.then(|| Self {
+            name: parent(&entry.path).1.to_vec(),
+            is_directory,
+            size: entry.size,
+            modified: (entry.modified.seconds, entry.modified.nanos),
+        })
+    }
 }
 
 /// Packed folder that is open for reading.
@@ -132,6 +159,31 @@ impl PackedTree {
         Ok(at.ok().map(|at| entries.swap_remove(at)))
     }
 
+    /// File or directory with a path below the folder; nothing if there is none.
+    pub fn entry(&self, path: &[u8]) -> Result<Option<PackedEntry>, DatasetError> {
+        Ok(self.find(path)?.as_ref().and_then(PackedEntry::of))
+    }
+
+    /// Files and directories in a directory of the folder.
+    pub fn entries(&self, folder: &[u8]) -> Result<Vec<PackedEntry>, DatasetError> {
+        let mut all = Vec::new();
+        for (at, part) in self.tree.parts.iter().enumerate() {
+            let next = self.tree.parts.get(at + 1).map(first_path).transpose()?;
+            if next.is_some_and(|next| path_order(&next, folder) != Ordering::Greater) {
+                continue;
+            }
+            let first = first_path(part)?;
+            if path_order(&first, folder) == Ordering::Greater && !is_below(&first, folder) {
+                break;
+            }
+            let entries = self.part(part)?;
+            let inside =
+                entries.iter().filter(|entry| !entry.path.is_empty() && parent(&entry.path).0 == folder);
+            all.extend(inside.filter_map(PackedEntry::of));
+        }
+        Ok(all)
+    }
+
     /// Gives the contents of all files, in the order of their paths. A damaged file is told, and its bytes so far are void.
     pub fn read_files(
         &self,
@@ -171,6 +223,12 @@ impl PackedTree {
         }
         Ok(Some(entry.size))
     }
+}
+
+/// True for a path of a directory or of what lies below it.
+fn is_below(path: &[u8], folder: &[u8]) -> bool {
+    let rest = path.strip_prefix(folder);
+    folder.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
 fn file_contents(

@@ -9,14 +9,15 @@ use crate::advance_buffer::BufferMode;
 use crate::error::FsError;
 use crate::fetch::Source;
 use crate::inode_table::{Facts, InodeTable, ShownVersion, number};
+use crate::inside::{Inside, InsidePath};
 use crate::memory::Memory;
 use crate::reader::Reader;
-use crate::rings::{Exported, LiveExport, NamedRing, RINGS, RingPath, Rings};
+use crate::rings::{Exported, LiveExport, NamedRing, Rings};
 use crate::spool::{Spool, Target};
 use holdfast_remote::{CatalogEntry, CatalogKind, CatalogVersion, ReadRequest, Site};
-use made_files::MadeEntry;
+use made_files::{MadeEntry, MadePath};
 use rustix::io::Errno;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -107,8 +108,8 @@ enum Handle {
 #[derive(Debug, Default)]
 struct Directory {
     path: String,
-    /// Directory of rings, if it is one.
-    ring: Option<RingPath>,
+    /// Directory that is made, if it is one.
+    made: Option<MadePath>,
     entries: Vec<DirectoryEntry>,
     next: Option<String>,
     is_complete: bool,
@@ -134,6 +135,8 @@ pub struct FileSystem {
     writing: Mutex<HashMap<u64, Writing>>,
     rings: Rings,
     made: Mutex<HashMap<u64, MadeEntry>>,
+    /// Datasets that are open, the last one first.
+    insides: Mutex<VecDeque<(InsidePath, Arc<Inside>)>>,
     /// Files whose bytes the site did not take, with the messages and the files that keep them.
     unwritten: Mutex<Vec<String>>,
     last_handle: AtomicU64,
@@ -157,6 +160,7 @@ impl FileSystem {
             memory: Memory::new(options.memory),
             rings: Rings::new(options.rings.clone()),
             made: Mutex::default(),
+            insides: Mutex::default(),
             options,
             inodes: Mutex::new(InodeTable::new()),
             handles: Mutex::default(),
@@ -180,7 +184,7 @@ impl FileSystem {
     /// Path at the site of an entry.
     fn path(&self, ino: u64) -> Result<String, FsError> {
         if let Some(made) = self.made(ino) {
-            let message = format!("cannot change `/{RINGS}/{}`: rings are read only", made.path);
+            let message = format!("cannot change `{}`: rings and datasets are read only", made.path);
             return Err(FsError::new(Errno::ROFS, message));
         }
         let path = lock(&self.inodes).path(ino);

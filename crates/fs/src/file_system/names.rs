@@ -1,6 +1,8 @@
 //! Names: lookup, attributes, lists, and changes of the tree.
 
-use super::{Attributes, Directory, DirectoryEntry, FileKind, FileSystem, ROOT, facts, facts_of, lock};
+use super::{
+    Attributes, Directory, DirectoryEntry, FileKind, FileSystem, MadePath, ROOT, facts, facts_of, lock,
+};
 use crate::error::FsError;
 use crate::fetch::persist;
 use crate::inode_table::Facts;
@@ -29,7 +31,7 @@ impl FileSystem {
     }
 
     /// Facts of an entry as the site has them now.
-    async fn read_facts(&self, path: &str) -> Result<Facts, FsError> {
+    pub(super) async fn read_facts(&self, path: &str) -> Result<Facts, FsError> {
         let stat = self.ask(|| self.site.catalog_stat(path)).await?;
         let version = stat.versions.iter().find(|version| Some(&version.version) == stat.current.as_ref());
         let id = stat.id.unwrap_or_default();
@@ -78,8 +80,8 @@ impl FileSystem {
                 format!("cannot find `{name}`: its name is too long"),
             ));
         }
-        if let Some(path) = self.made_child(parent, name) {
-            return self.lookup_made(path?).await;
+        if let Some(made) = self.made_child(parent, name).await {
+            return made;
         }
         let path = self.child(parent, name)?;
         let known = lock(&self.inodes).at(parent, name);
@@ -90,7 +92,13 @@ impl FileSystem {
             lock(&self.inodes).refer(ino);
             return Ok(self.current(facts.attributes));
         }
-        let found = self.read_facts(&path).await?;
+        let found = match self.read_facts(&path).await {
+            Ok(found) => found,
+            Err(error) if error.errno == Errno::NOENT => {
+                return self.lookup_inside(&path).await.ok_or(error);
+            }
+            Err(error) => return Err(error),
+        };
         let mut inodes = lock(&self.inodes);
         let learnt = inodes.learn(parent, name, found);
         inodes.refer(learnt.attributes.ino);
@@ -118,7 +126,7 @@ impl FileSystem {
     /// Opens a directory for listing.
     pub fn open_directory(&self, ino: u64) -> Result<u64, FsError> {
         let directory = match self.made(ino) {
-            Some(made) => Directory { ring: Some(made.path), ..Directory::default() },
+            Some(made) => Directory { made: Some(made.path), ..Directory::default() },
             None => Directory { path: self.path(ino)?, ..Directory::default() },
         };
         let handle = self.last_handle.fetch_add(1, Ordering::Relaxed) + 1;
@@ -140,8 +148,8 @@ impl FileSystem {
         let mut directory = directory.lock().await;
         if from == 0 {
             // A directory that is read from its beginning again shows its entries as they are now.
-            let (path, ring) = (directory.path.clone(), directory.ring.clone());
-            *directory = Directory { path, ring, ..Directory::default() };
+            let (path, made) = (directory.path.clone(), directory.made.clone());
+            *directory = Directory { path, made, ..Directory::default() };
         }
         while from >= directory.entries.len() && !directory.is_complete {
             self.read_page(ino, &mut directory).await?;
@@ -150,7 +158,7 @@ impl FileSystem {
     }
 
     async fn read_page(&self, ino: u64, directory: &mut Directory) -> Result<(), FsError> {
-        if let Some(path) = directory.ring.clone() {
+        if let Some(path) = directory.made.clone() {
             return self.list_made(&path, directory).await;
         }
         let (path, after) = (directory.path.clone(), directory.next.clone());
@@ -165,7 +173,8 @@ impl FileSystem {
         directory.is_complete = directory.next.is_none();
         if directory.is_complete {
             if ino == ROOT && self.shows_rings() {
-                let (name, attributes) = (RINGS.to_owned(), self.keep_made(RingPath::Root));
+                let (name, attributes) =
+                    (RINGS.to_owned(), self.keep_made(MadePath::Ring(RingPath::Root), 0));
                 directory.entries.push(DirectoryEntry { name, attributes, version: None });
             }
             for (name, attributes) in self.unsaved_children(ino) {

@@ -22,7 +22,7 @@ pub(crate) struct Exported {
 }
 
 /// Temporary file in a folder, without a name.
-pub(super) fn scratch(folder: &Path) -> Result<File, FsError> {
+pub(crate) fn scratch(folder: &Path) -> Result<File, FsError> {
     tempfile::tempfile_in(folder).map_err(|error| {
         let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
         FsError::new(
@@ -42,6 +42,10 @@ pub(super) fn read(file: &File, size: u64, offset: u64, length: u64) -> Result<B
 }
 
 impl Exported {
+    pub(crate) fn new(file: File, size: u64) -> Self {
+        Self { file, size }
+    }
+
     /// Exports the range of a file. A range that has expired wholly is an error.
     pub(super) fn make(
         reader: &mut RingReader,

@@ -17,9 +17,9 @@ use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-pub(crate) use export::Exported;
+pub(crate) use export::{Exported, scratch};
 pub(crate) use live_export::LiveExport;
-pub(crate) use ring_path::{RingFile, RingPath, Span};
+pub(crate) use ring_path::{FileFormat, RingFile, RingPath, Span};
 
 /// Name of the directory of all rings.
 pub(crate) const RINGS: &str = "rings";
@@ -37,7 +37,7 @@ pub struct NamedRing {
 }
 
 /// Error of a ring as programs get it.
-fn failed(failure: &Failure) -> FsError {
+pub(crate) fn failed(failure: &Failure) -> FsError {
     FsError::new(Errno::IO, failure.to_string())
 }
 

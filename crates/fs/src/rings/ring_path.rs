@@ -39,6 +39,15 @@ pub(crate) enum FileFormat {
     Jsonl,
 }
 
+impl FileFormat {
+    /// Format of an ending of names.
+    pub(crate) fn of(ending: &str) -> Option<Self> {
+        [Self::Raw, Self::Pcapng, Self::Mcap, Self::Jsonl]
+            .into_iter()
+            .find(|format| Format::from(*format).name() == ending)
+    }
+}
+
 impl From<FileFormat> for Format {
     fn from(format: FileFormat) -> Self {
         match format {
@@ -73,7 +82,7 @@ impl RingPath {
     /// Entry of a name in a directory; nothing if no entry has such a name.
     pub(crate) fn child(&self, name: &str) -> Option<Self> {
         let file = |ring: &str, stream: &str, span, ending: &str| {
-            let (ring, stream, format) = (ring.to_owned(), stream.to_owned(), format(ending)?);
+            let (ring, stream, format) = (ring.to_owned(), stream.to_owned(), FileFormat::of(ending)?);
             Some(Self::File(RingFile { ring, stream, span, format }))
         };
         match self {
@@ -151,16 +160,6 @@ impl fmt::Display for RingPath {
             Some(parent) => write!(f, "{parent}/")?,
         }
         f.write_str(&self.last().unwrap_or_default())
-    }
-}
-
-fn format(ending: &str) -> Option<FileFormat> {
-    match ending {
-        "raw" => Some(FileFormat::Raw),
-        "pcapng" => Some(FileFormat::Pcapng),
-        "mcap" => Some(FileFormat::Mcap),
-        "jsonl" => Some(FileFormat::Jsonl),
-        _ => None,
     }
 }
 
