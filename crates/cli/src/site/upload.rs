@@ -135,16 +135,20 @@ impl Upload<'_> {
         progress: &mut dyn FnMut(u64),
     ) -> Result<Sent> {
         let (site, length) = (self.session.site(), found.len());
-        let (address, resumed) = match resumable(site, mark, &sending, length).await? {
-            Some(resumable) => resumable,
-            None => (self.create(&sending, length, mark).await?, 0),
+        let (address, resumed, mut offset) = match resumable(site, mark, &sending, length).await? {
+            Some((address, resumed)) => (address, resumed, resumed),
+            None => {
+                let (address, sent) = self.create(&sending, length, mark).await?;
+                (address, 0, sent)
+            }
         };
-        let abilities = site.abilities().await.map_err(|error| failure(&error))?;
-        let ahead = abilities.has_site(SiteExtension::Ahead);
-        let mut offset = resumed;
+        progress(offset);
+        let is_short = offset == length;
+        let abilities =
+            if is_short { None } else { Some(site.abilities().await.map_err(|error| failure(&error))?) };
+        let ahead = abilities.is_some_and(|abilities| abilities.has_site(SiteExtension::Ahead));
         let mut retry = Retry::default();
-        loop {
-            progress(offset);
+        while offset < length {
             match append(site, &address, &mut sending, offset..length, ahead, progress).await? {
                 Ok(()) => break,
                 Err(error) => retry.pause_append(error).await.map_err(|error| failure(&error))?,
@@ -160,6 +164,7 @@ impl Upload<'_> {
                 retry.progress();
             }
             offset = now.offset;
+            progress(offset);
         }
         sending.hash_to(length).await?;
         let blake3 = sending.hasher.finalize();
@@ -169,8 +174,13 @@ impl Upload<'_> {
         Ok(Sent { version: stored?.version, bytes: length, blake3, resumed })
     }
 
-    /// Creates the upload; a short file goes with the creation.
-    async fn create(&self, sending: &Sending, length: u64, mark: &ResumeMark) -> Result<UploadAddress> {
+    /// Creates the upload; a short file goes with the creation. Returns the number of bytes that the site has, too.
+    async fn create(
+        &self,
+        sending: &Sending,
+        length: u64,
+        mark: &ResumeMark,
+    ) -> Result<(UploadAddress, u64)> {
         let mut new = self.new_upload(Some(length));
         if length <= SEGMENT as u64 {
             new.first = Some(read(&sending.file, 0, length as usize).await?);
@@ -179,7 +189,7 @@ impl Upload<'_> {
         if created.offset < length {
             mark.write(&created.address);
         }
-        Ok(created.address)
+        Ok((created.address, created.offset))
     }
 }
 
