@@ -266,8 +266,7 @@ impl Spool {
     /// Range of contiguous writes that is due, and notes that it is taken.
     fn take_segments(&self) -> Option<Range<u64>> {
         let mut state = self.lock();
-        let most = state.taken + SEGMENT * PARALLEL as u64;
-        let end = (state.contiguous - state.contiguous % SEGMENT).min(most);
+        let end = state.contiguous - state.contiguous % SEGMENT;
         let range = state.taken..end;
         let is_due = !state.is_stale && end >= range.start + SEGMENT;
         is_due.then(|| {
