@@ -11,15 +11,14 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const WAYS: [&str; 2] = ["seccomp", "fuse"];
-
-/// Ways that can be tested here.
-fn ways() -> &'static [&'static str] {
-    if geteuid().is_root() && Path::new("/dev/fuse").exists() {
-        return &WAYS;
+/// Ways that this system allows. That by system calls must always be there.
+fn ways(site: &Site) -> Vec<&'static str> {
+    let can_mount =
+        site.command().args(["shell", "--how", "--way", "fuse"]).output().unwrap().status.success();
+    if !can_mount {
+        eprintln!("the way by FUSE is not tested: this system refuses it");
     }
-    eprintln!("the way by FUSE is not tested: this is not root, or there is no /dev/fuse");
-    &WAYS[..1]
+    ["seccomp"].into_iter().chain(can_mount.then_some("fuse")).collect()
 }
 
 /// Output of a script in a shell over the site, which must succeed.
@@ -55,7 +54,7 @@ fn programs_work_in_a_shell() {
     let folder = folder();
     let dir = folder.path();
     let site = Site::start(dir, &[]);
-    for way in ways() {
+    for way in ways(&site) {
         let run = |script: &str| run(&site, way, &script.replace("LAB", &format!("/hf/{way}")));
         assert_eq!(run("mkdir LAB; echo hello > LAB/a; cat LAB/a"), "hello\n");
         assert_eq!(site.ends(&format!("cat /{way}/a"), 0).out, "hello\n");
@@ -108,7 +107,7 @@ fn status_and_signals_pass_through() {
     let folder = folder();
     let dir = folder.path();
     let site = Site::start(dir, &[]);
-    for way in ways() {
+    for way in ways(&site) {
         let shell = |words: &[&str]| {
             let mut command = site.command();
             command.args(["shell", "--way", way]).args(words);
@@ -208,6 +207,32 @@ fn an_ordinary_user_without_fuse_reads_the_tree() {
     assert_eq!(written.code, Some(0), "{}", written.err);
     assert_eq!(site.ends("get /lab/copy copy", 0).code, Some(0));
     assert!(fs::read(dir.join("copy")).unwrap() == bytes);
+}
+
+#[test]
+fn bytes_that_the_site_did_not_take_are_named_at_the_end() {
+    let folder = folder();
+    let dir = folder.path();
+    let all = ways(&Site::start(dir, &[]));
+    for way in all {
+        let site = Site::start(dir, &[]);
+        site.ends(&format!("mkdir -p /{way}"), 0);
+        let script = format!("exec 3>/hf/{way}/lost; echo precious >&3; echo ready; read -r _; exit 0");
+        let mut shell = site.command();
+        shell.args(["shell", "--way", way, "--wait", "10ms", "--", "bash", "-c", &script]);
+        let mut child =
+            shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        site.stop();
+        drop(child.stdin.take());
+        let said = Said::from(child.wait_with_output().unwrap());
+        assert_eq!(said.code, Some(1), "{way}: {}", said.err);
+        let kept = said.err.split("its bytes are kept in ").nth(1).and_then(|rest| rest.split(';').next());
+        let kept = kept.unwrap_or_else(|| panic!("{way}: {}", said.err));
+        assert_eq!(fs::read(kept).unwrap(), b"precious\n", "{way}");
+    }
 }
 
 /// Rights of other users.

@@ -300,26 +300,26 @@ impl Supervisor {
         let mut out = Vec::new();
         loop {
             let before = (out.len(), *position);
-            let entries: Vec<(u64, bool, String)> = if *position < OWN {
+            if *position < OWN {
                 let name = if *position == 0 { "." } else { ".." };
-                vec![(opened.ino, true, name.to_owned())]
-            } else {
-                let found = self.fs.list(opened.ino, handle, (*position - OWN) as usize).await?;
-                found
-                    .into_iter()
-                    .map(|entry| {
-                        let Attributes { ino, kind, .. } = entry.attributes;
-                        (ino, kind == FileKind::Directory, entry.name)
-                    })
-                    .collect()
-            };
-            for (ino, is_folder, name) in entries {
-                let entry = folder_entry(ino, *position + 1, is_folder, &name);
-                if out.len() + entry.len() > space {
-                    break;
+                let entry = folder_entry(opened.ino, *position + 1, true, name);
+                if out.len() + entry.len() <= space {
+                    out.extend(entry);
+                    *position += 1;
                 }
-                out.extend(entry);
-                *position += 1;
+            } else {
+                for found in self.fs.list(opened.ino, handle, (*position - OWN) as usize).await? {
+                    let Attributes { ino, kind, .. } = found.attributes;
+                    let entry = folder_entry(ino, *position + 1, kind == FileKind::Directory, &found.name);
+                    if out.len() + entry.len() > space {
+                        break;
+                    }
+                    out.extend(entry);
+                    *position += 1;
+                    // Programs ask for the attributes of what they list.
+                    self.fs.refer(opened.ino, &found);
+                    self.opened.refer(ino, |ino| self.fs.forget(ino, 1));
+                }
             }
             if (out.len(), *position) == before || *position > OWN {
                 break;
