@@ -30,7 +30,7 @@ const FLOORS: [(&str, &[&str]); 30] = [
     ("remote", &["base"]),
     ("server", &["base", "catalog", "remote"]),
     ("ship", &["base", "client", "dataset", "vault", "remote"]),
-    ("fs", &["base", "ring", "reader", "export", "client", "dataset", "catalog", "remote"]),
+    ("fs", &["base", "ring", "reader", "query", "export", "client", "dataset", "catalog", "remote"]),
     // Processes of modules: they know nothing of rings.
     ("module-wire", &[]),
     ("module", &["module-wire"]),

@@ -22,6 +22,9 @@ struct NamedRing {
     /// The folder on an index drive that has copies of its index.
     #[serde(default)]
     index: Option<PathBuf>,
+    /// Queries by name, which `holdfast mount` shows as files.
+    #[serde(default)]
+    queries: BTreeMap<String, String>,
 }
 
 /// One vault with a name.
@@ -124,10 +127,27 @@ pub fn vaults() -> Result<Vec<VaultEntry>> {
     Ok(vaults.into_iter().map(|(name, vault)| VaultEntry::of(name, vault)).collect())
 }
 
-/// Names and paths of all rings, ordered by name.
-pub fn rings() -> Result<Vec<(String, PathBuf)>> {
+/// Ring of the configuration file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfiguredRing {
+    /// Name of the ring.
+    pub name: String,
+    /// Its file or device.
+    pub path: PathBuf,
+    /// Folder with copies of its index.
+    pub index: Option<PathBuf>,
+    /// Queries in SQL by their names.
+    pub queries: BTreeMap<String, String>,
+}
+
+/// All rings, ordered by name.
+pub fn rings() -> Result<Vec<ConfiguredRing>> {
     let rings = named_entries(|config| config.rings)?;
-    Ok(rings.into_iter().map(|(name, ring)| (name, ring.path)).collect())
+    let entry = |(name, ring): (String, NamedRing)| {
+        let NamedRing { path, index, queries, .. } = ring;
+        ConfiguredRing { name, path, index, queries }
+    };
+    Ok(rings.into_iter().map(entry).collect())
 }
 
 /// Entries of one section of all files; the user's come before the system's of the same name.

@@ -5,7 +5,7 @@ use crate::site::{Session, SitePath, failure};
 use holdfast_base::ByteSize;
 use holdfast_base::clean;
 use holdfast_base::failure::{Failure, Result, reason};
-use holdfast_client::config;
+use holdfast_client::config::{self, ConfiguredRing};
 use holdfast_client::times;
 use holdfast_fs::{BufferMode, FileSystem, FsOptions, NamedRing};
 use std::sync::Arc;
@@ -63,7 +63,13 @@ impl TreeArgs {
             Some(size) => BufferMode::Fixed(size),
         };
         let (patience, cache, read_only) = (self.wait, self.cache, self.read_only);
-        let rings = config::rings()?.into_iter().map(|(name, path)| NamedRing { name, path }).collect();
+        let named = |ring: ConfiguredRing| NamedRing {
+            name: ring.name,
+            path: ring.path,
+            index: ring.index,
+            queries: ring.queries,
+        };
+        let rings = config::rings()?.into_iter().map(named).collect();
         Ok(FsOptions { root, read_only, buffer, memory, patience, cache, spool, rings })
     }
 }

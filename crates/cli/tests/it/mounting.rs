@@ -186,7 +186,10 @@ fn a_ring_is_files_by_time() {
     fs::create_dir_all(dir.join("mnt")).unwrap();
     fs::create_dir_all(dir.join(".config/holdfast")).unwrap();
     let mut recording = Recording::start(dir, "--size 16MiB --slot 64KiB");
-    let config = format!("[rings.lab]\npath = {:?}\n", dir.join("r.hf"));
+    let config = format!(
+        "[rings.lab]\npath = {:?}\nqueries.count = \"select count(*) n from log\"\nqueries.wrong = \"select\"\n",
+        dir.join("r.hf")
+    );
     fs::write(dir.join(".config/holdfast/config.toml"), config).unwrap();
     recording.lines(100);
     recording.await_lines(dir, 100);
@@ -194,7 +197,7 @@ fn a_ring_is_files_by_time() {
     let site = Site::start(dir, &[]);
     let mounted = mount(&site, dir, &[]);
     let rings = dir.join("mnt/rings/lab");
-    assert_eq!(shell(dir, "ls mnt; ls mnt/rings; ls mnt/rings/lab"), "rings\nlab\nholds\nlog\n");
+    assert_eq!(shell(dir, "ls mnt; ls mnt/rings; ls mnt/rings/lab"), "rings\nlab\nholds\nlog\nquery\n");
     // The growing file gives what has come whenever it is asked.
     let mut live = fs::File::open(rings.join("log/live.raw")).unwrap();
     let mut text = String::new();
@@ -213,7 +216,11 @@ fn a_ring_is_files_by_time() {
     assert_eq!(fs::read_to_string(&file).unwrap(), all(10..20));
     shell(dir, &format!("cp {} copy && test $(stat -c %s copy) = {}", file.display(), all(10..20).len()));
     assert_eq!(fs::read_to_string(rings.join("log/live.jsonl")).unwrap().lines().count(), 150);
-    for missing in ["log/2001-01-01", "log/live.exe", "other", "holds/77"] {
+    assert_eq!(shell(dir, "ls mnt/rings/lab/query"), "count.jsonl\nwrong.jsonl\n");
+    assert_eq!(fs::read_to_string(rings.join("query/count.jsonl")).unwrap(), "{\"n\":150}\n");
+    let wrong = fs::read(rings.join("query/wrong.jsonl")).unwrap_err();
+    assert_eq!(wrong.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()));
+    for missing in ["query/none.jsonl", "log/2001-01-01", "log/live.exe", "other", "holds/77"] {
         assert!(fs::metadata(rings.join(missing)).is_err(), "{missing}");
     }
     let refused = fs::write(rings.join("log/x"), "x").unwrap_err();

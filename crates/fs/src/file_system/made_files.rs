@@ -196,6 +196,7 @@ impl FileSystem {
     pub(super) async fn open_made(&self, ino: u64, made: MadeEntry) -> Result<Handle, FsError> {
         let opened = match made.path {
             MadePath::Ring(RingPath::File(file)) => self.open_ring(file).await,
+            MadePath::Ring(path @ RingPath::Query(..)) => self.open_query(path).await,
             MadePath::Inside(path, FileKind::File, _) => self.open_inside(path).await,
             path => {
                 let message = format!("cannot open `{path}`: it is a directory");
@@ -221,6 +222,12 @@ impl FileSystem {
         Ok((exported.size(), Handle::Exported(Arc::new(exported))))
     }
 
+    async fn open_query(&self, path: RingPath) -> Result<(u64, Handle), FsError> {
+        let (rings, folder) = (self.rings.clone(), self.options.spool.clone());
+        let rows = Self::block(move || rings.query(&path, &folder)).await?;
+        Ok((rows.size(), Handle::Exported(Arc::new(rows))))
+    }
+
     async fn open_ring(&self, file: RingFile) -> Result<(u64, Handle), FsError> {
         let (rings, folder) = (self.rings.clone(), self.options.spool.clone());
         if file.span == Span::Live {
@@ -244,6 +251,7 @@ fn attributes(ino: u64, made: &MadeEntry) -> Attributes {
             Span::Live => SystemTime::now(),
             Span::Hold(_) => SystemTime::UNIX_EPOCH,
         },
+        MadePath::Ring(RingPath::Query(..)) => SystemTime::now(),
         MadePath::Ring(_) => SystemTime::UNIX_EPOCH,
     };
     Attributes { ino, kind, size: made.size, modified }

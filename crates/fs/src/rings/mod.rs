@@ -1,7 +1,7 @@
 //! Rings of this machine as files by time, made as they are read.
 //!
 //! `RING/STREAM/2026-11-27/10:05.pcapng` is a minute of a stream (UTC), `RING/STREAM/live.pcapng` the last minute and all
-//! that comes, `RING/holds/ID/STREAM.pcapng` the data of a hold. The recorder of a ring may run or not.
+//! that comes, `RING/holds/ID/STREAM.pcapng` the data of a hold, `RING/query/NAME.jsonl` the rows of a query. The recorder of a ring may run or not.
 
 mod export;
 mod live_export;
@@ -9,12 +9,18 @@ mod ring_path;
 
 use crate::error::FsError;
 use holdfast_base::failure::Failure;
+use holdfast_client::Notices;
+use holdfast_client::index_copies::IndexCopies;
 use holdfast_client::session::{self, ring_failure};
+use holdfast_client::sql;
 use holdfast_export::Format;
-use holdfast_reader::{RingReader, Selection};
+use holdfast_query::Limits;
+use holdfast_query::output::Format as RowFormat;
+use holdfast_reader::{OpenSlots, RingReader, Selection};
 use holdfast_ring::StreamStatus;
 use rustix::io::Errno;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::BufWriter;
 use std::path::PathBuf;
 
 pub(crate) use export::{Exported, scratch};
@@ -23,6 +29,9 @@ pub(crate) use ring_path::{FileFormat, RingFile, RingPath, Span};
 
 /// Name of the directory of all rings.
 pub(crate) const RINGS: &str = "rings";
+
+/// Directory of the queries of a ring.
+const QUERIES: &str = "query";
 
 /// Directory of the holds of a ring.
 const HOLDS: &str = "holds";
@@ -34,6 +43,10 @@ pub struct NamedRing {
     pub name: String,
     /// File, device or folder of the ring.
     pub path: PathBuf,
+    /// Folder with copies of its index.
+    pub index: Option<PathBuf>,
+    /// Queries in SQL by their names.
+    pub queries: BTreeMap<String, String>,
 }
 
 /// Error of a ring as programs get it.
@@ -59,8 +72,12 @@ impl Rings {
         self.0.is_empty()
     }
 
+    fn ring(&self, path: &RingPath, name: &str) -> Result<&NamedRing, FsError> {
+        self.0.iter().find(|ring| ring.name == name).ok_or_else(|| missing(path))
+    }
+
     fn open(&self, path: &RingPath, name: &str) -> Result<RingReader, FsError> {
-        let ring = self.0.iter().find(|ring| ring.name == name).ok_or_else(|| missing(path))?;
+        let ring = self.ring(path, name)?;
         session::open(&ring.path).map_err(|failure| failed(&failure))
     }
 
@@ -69,6 +86,8 @@ impl Rings {
         let found = match path {
             RingPath::Root => true,
             RingPath::Ring(name) => self.0.iter().any(|ring| ring.name == *name),
+            RingPath::Queries(name) => !self.ring(path, name)?.queries.is_empty(),
+            RingPath::Query(ring, name) => self.ring(path, ring)?.queries.contains_key(name),
             RingPath::Holds(_) | RingPath::Hold(..) | RingPath::Stream(..) | RingPath::Day(..) => {
                 let parent = path.parent().ok_or_else(|| missing(path))?;
                 let names = self.list(&parent)?;
@@ -92,12 +111,22 @@ impl Rings {
             RingPath::Ring(name) => {
                 let mut reader = self.open(path, name)?;
                 let names = streams(&mut reader)?.into_iter().map(|stream| stream.name);
-                names.chain([HOLDS.to_owned()]).map(directory).collect()
+                let has_queries = !self.ring(path, name)?.queries.is_empty();
+                let queries = has_queries.then(|| QUERIES.to_owned());
+                names.chain([HOLDS.to_owned()]).chain(queries).map(directory).collect()
             }
             RingPath::Holds(ring) => {
                 let mut reader = self.open(path, ring)?;
                 let holds = reader.holds().map_err(|error| failed(&ring_failure(&error)))?;
                 holds.iter().map(|hold| directory(hold.id.0.to_string())).collect()
+            }
+            RingPath::Queries(ring) => {
+                let names = self.ring(path, ring)?.queries.keys();
+                names
+                    .map(|name| RingPath::Query(ring.clone(), name.clone()))
+                    .filter_map(|path| path.last())
+                    .map(file)
+                    .collect()
             }
             RingPath::Hold(ring, _) => {
                 let mut reader = self.open(path, ring)?;
@@ -120,7 +149,7 @@ impl Rings {
                 let name = |minute| format!("{}.{}", ring_path::minute(minute), extension(&stream));
                 minutes.map(|minute| file(name(minute))).collect()
             }
-            RingPath::File(_) => {
+            RingPath::File(_) | RingPath::Query(..) => {
                 return Err(FsError::new(
                     Errno::NOTDIR,
                     format!("cannot list `/{RINGS}/{path}`: it is a file"),
@@ -140,8 +169,24 @@ impl Rings {
     /// Starts the contents of a file that grows. Blocks.
     pub(crate) fn follow(&self, file: &RingFile, folder: &std::path::Path) -> Result<LiveExport, FsError> {
         let path = RingPath::File(file.clone());
-        let ring = self.0.iter().find(|ring| ring.name == file.ring).ok_or_else(|| missing(&path))?;
-        LiveExport::start(ring.path.clone(), file, folder)
+        LiveExport::start(self.ring(&path, &file.ring)?.path.clone(), file, folder)
+    }
+
+    /// Makes the rows of a query, as JSON lines. Blocks.
+    pub(crate) fn query(&self, path: &RingPath, folder: &std::path::Path) -> Result<Exported, FsError> {
+        let RingPath::Query(ring, name) = path else { return Err(missing(path)) };
+        let ring = self.ring(path, ring)?;
+        let text = ring.queries.get(name).ok_or_else(|| missing(path))?;
+        let scratch = scratch(folder)?;
+        let copy = scratch.try_clone().map_err(|error| FsError::new(Errno::IO, error.to_string()))?;
+        let index = IndexCopies::at(ring.index.clone(), Notices::default());
+        let rows = sql::open(&ring.path, &Limits::default(), &index, &OpenSlots::default()).and_then(|sql| {
+            sql.answer(text, RowFormat::Jsonl, |_| Ok(Box::new(BufWriter::new(copy))))?;
+            sql::told(&sql.engine.diagnostics.take())
+        });
+        rows.map_err(|failure| failed(&failure))?;
+        let size = scratch.metadata().map_err(|error| FsError::new(Errno::IO, error.to_string()))?.len();
+        Ok(Exported::new(scratch, size))
     }
 }
 

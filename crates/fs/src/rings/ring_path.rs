@@ -1,11 +1,14 @@
 //! Paths below the directory of rings, and the range of time that a name stands for. Pure.
 
-use super::HOLDS;
+use super::{HOLDS, QUERIES};
 use holdfast_base::Timestamp;
 use holdfast_export::Format;
 use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
 use std::fmt;
+
+/// Ending of the names of queries' files.
+const ROWS: &str = ".jsonl";
 
 /// Nanoseconds of a minute.
 const MINUTE: i64 = 60_000_000_000;
@@ -70,6 +73,10 @@ pub(crate) enum RingPath {
     Holds(String),
     /// Hold of a ring with its streams.
     Hold(String, u64),
+    /// Queries of a ring.
+    Queries(String),
+    /// Rows of a query of a ring, by its name.
+    Query(String, String),
     /// Stream with its days.
     Stream(String, String),
     /// Day of a stream with its minutes.
@@ -87,6 +94,8 @@ impl RingPath {
         };
         match self {
             Self::Root => Some(Self::Ring(name.to_owned())),
+            Self::Ring(ring) if name == QUERIES => Some(Self::Queries(ring.clone())),
+            Self::Queries(ring) => Some(Self::Query(ring.clone(), name.strip_suffix(ROWS)?.to_owned())),
             Self::Ring(ring) if name == HOLDS => Some(Self::Holds(ring.clone())),
             Self::Ring(ring) => Some(Self::Stream(ring.clone(), name.to_owned())),
             Self::Holds(ring) => Some(Self::Hold(ring.clone(), name.parse().ok()?)),
@@ -110,7 +119,7 @@ impl RingPath {
                 let at = at.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second().div_euclid(60);
                 file(ring, stream, Span::Minute(at), ending)
             }
-            Self::File(_) => None,
+            Self::Query(..) | Self::File(_) => None,
         }
     }
 
@@ -119,7 +128,8 @@ impl RingPath {
         match self {
             Self::Root => None,
             Self::Ring(_) => Some(Self::Root),
-            Self::Holds(ring) | Self::Stream(ring, _) => Some(Self::Ring(ring.clone())),
+            Self::Query(ring, _) => Some(Self::Queries(ring.clone())),
+            Self::Holds(ring) | Self::Queries(ring) | Self::Stream(ring, _) => Some(Self::Ring(ring.clone())),
             Self::Hold(ring, _) => Some(Self::Holds(ring.clone())),
             Self::Day(ring, stream, _) => Some(Self::Stream(ring.clone(), stream.clone())),
             Self::File(file) => Some(match file.span {
@@ -136,6 +146,8 @@ impl RingPath {
             Self::Root => return None,
             Self::Ring(name) | Self::Stream(_, name) | Self::Day(_, _, name) => name.clone(),
             Self::Holds(_) => HOLDS.to_owned(),
+            Self::Queries(_) => QUERIES.to_owned(),
+            Self::Query(_, name) => format!("{name}{ROWS}"),
             Self::Hold(_, id) => id.to_string(),
             Self::File(file) => {
                 let ending = Format::from(file.format).name();
@@ -149,7 +161,7 @@ impl RingPath {
     }
 
     pub(crate) fn is_directory(&self) -> bool {
-        !matches!(self, Self::File(_))
+        !matches!(self, Self::File(_) | Self::Query(..))
     }
 }
 
@@ -210,6 +222,8 @@ mod tests {
             "lab/holds/7",
             "lab/holds/7/eth0.mcap",
             "lab/holds/7/a.b.pcapng",
+            "lab/query",
+            "lab/query/busy hosts.jsonl",
         ] {
             let found = path(text).unwrap_or_else(|| panic!("{text}"));
             assert_eq!(found.to_string(), text);
@@ -225,6 +239,7 @@ mod tests {
             "lab/eth0/2026-11-27/24:00.raw",
             "lab/eth0/2026-11-27/10:05",
             "lab/holds/x",
+            "lab/query/busy.csv",
             "lab/eth0/live.raw/x",
         ] {
             assert_eq!(path(text), None, "{text}");
