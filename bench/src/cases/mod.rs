@@ -10,6 +10,7 @@ pub mod elements;
 pub mod hunt;
 pub mod memory;
 pub mod mount;
+pub mod mount_peers;
 pub mod needle;
 pub mod packets;
 pub mod packing;

@@ -21,6 +21,26 @@ macro_rules! tiny {
 }
 
 tiny![
-    attributes, beside, catalog, disturbers, drive, elements, hunt, memory, mount, needle, packets, packing,
-    producers, readers, reading, scan, search, shares, ship, sites, slots,
+    attributes,
+    beside,
+    catalog,
+    disturbers,
+    drive,
+    elements,
+    hunt,
+    memory,
+    mount,
+    mount_peers,
+    needle,
+    packets,
+    packing,
+    producers,
+    readers,
+    reading,
+    scan,
+    search,
+    shares,
+    ship,
+    sites,
+    slots,
 ];
