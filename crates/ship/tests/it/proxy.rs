@@ -70,11 +70,9 @@ impl Parser {
 
 /// Counts bytes down; returns the place in `length` bytes at which the counter reaches zero.
 fn count_down(counter: &AtomicU64, length: usize) -> Option<usize> {
-    let before = counter.load(SeqCst);
-    if before == 0 {
-        return None;
-    }
-    counter.store(before.saturating_sub(length as u64), SeqCst);
+    // Connections count at the same time.
+    let less = |before: u64| (before > 0).then(|| before.saturating_sub(length as u64));
+    let before = counter.fetch_update(SeqCst, SeqCst, less).ok()?;
     (before <= length as u64).then(|| before as usize - 1)
 }
 
