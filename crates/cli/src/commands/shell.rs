@@ -5,7 +5,7 @@ use crate::out::{Out, say};
 use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_client::json::{RefusedWay, ShellWays};
 use holdfast_fs::{FileSystem, Shell, ShellError, ShellWay, check, start};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -70,9 +70,15 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let program = words.next().unwrap_or_else(shell);
     let mut command = Command::new(&program);
     command.args(words);
+    // A signal may come as soon as the program runs.
+    let signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2]);
+    let signals = signals
+        .map_err(|error| Failure::failed(format_args!("cannot wait for signals: {}", reason(&error))))?;
+    // Programs that go into the background stay descendants, whose calls may be answered.
+    let _ = set_child_subreaper(Some(getpid()));
     let started = start(way, &fs, folder, command, runtime.handle());
     let mut shell = started.map_err(|error| unstarted(&program, &error))?;
-    let status = wait(&mut shell)?;
+    let status = wait(&mut shell, signals)?;
     drop(shell);
     let unwritten = runtime.block_on(fs.finish());
     let written = check_written(&unwritten);
@@ -101,7 +107,7 @@ fn choose(wanted: Way, fs: &FileSystem, folder: &Path) -> Result<(ShellWay, Vec<
     }
     let all: Vec<String> = refusals.iter().map(|(way, why)| format!("{}: {why}", name(*way))).collect();
     Err(Failure::failed(format_args!("this system lets no program see the tree: {}", all.join("; ")))
-        .advice("it takes FUSE with name spaces of users, or Linux 5.14 with seccomp"))
+        .advice("it takes FUSE with name spaces of users, or Linux 5.19 with seccomp"))
 }
 
 fn name(way: ShellWay) -> &'static str {
@@ -155,9 +161,7 @@ fn unstarted(program: &OsString, error: &ShellError) -> Failure {
 }
 
 /// Waits for the program, and passes signals on to it meanwhile.
-fn wait(shell: &mut Shell) -> Result<ExitStatus> {
-    let failed = |error: std::io::Error| Failure::failed(format_args!("cannot wait for signals: {error}"));
-    let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2]).map_err(failed)?;
+fn wait(shell: &mut Shell, mut signals: Signals) -> Result<ExitStatus> {
     let handle = signals.handle();
     let program = Pid::from_child(&shell.program);
     // A terminal sends its signals to the program too.

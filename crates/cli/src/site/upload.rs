@@ -135,12 +135,12 @@ impl Upload<'_> {
         progress: &mut dyn FnMut(u64),
     ) -> Result<Sent> {
         let (site, length) = (self.session.site(), found.len());
-        let (address, resumed, mut offset) = match resumable(site, mark, &sending, length).await? {
-            Some((address, resumed)) => (address, resumed, resumed),
-            None => {
-                let (address, sent) = self.create(&sending, length, mark).await?;
-                (address, 0, sent)
-            }
+        let resumable = resumable(site, mark, &sending, length).await?;
+        let (address, resumed, mut offset) = if let Some((address, resumed)) = resumable {
+            (address, resumed, resumed)
+        } else {
+            let (address, sent) = self.create(&sending, length, mark).await?;
+            (address, 0, sent)
         };
         progress(offset);
         let is_short = offset == length;

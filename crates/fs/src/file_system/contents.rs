@@ -202,6 +202,12 @@ impl FileSystem {
     /// Closes an open file. Bytes that the site did not take stay in a file here.
     pub fn release(&self, handle: u64) {
         let Some(Handle::Write(ino, spool)) = lock(&self.handles).remove(&handle) else { return };
+        self.releasing.fetch_add(1, Ordering::SeqCst);
+        self.release_writer(ino, &spool);
+        self.releasing.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn release_writer(&self, ino: u64, spool: &Spool) {
         let mut writing = lock(&self.writing);
         let is_last = writing.get_mut(&ino).is_some_and(|found| {
             found.handles -= 1;
@@ -212,7 +218,7 @@ impl FileSystem {
         }
         drop(writing);
         if is_last && spool.is_unstored() {
-            self.keep_unstored(ino, &spool);
+            self.keep_unstored(ino, spool);
         }
     }
 
@@ -252,6 +258,10 @@ impl FileSystem {
             if self.store(ino).await.is_err() {
                 self.keep_unstored(ino, &spool);
             }
+        }
+        // A file that is being closed is in neither list for a moment.
+        while self.releasing.load(Ordering::SeqCst) > 0 {
+            tokio::task::yield_now().await;
         }
         self.unwritten()
     }

@@ -140,6 +140,8 @@ pub struct FileSystem {
     /// Files whose bytes the site did not take, with the messages and the files that keep them.
     unwritten: Mutex<Vec<String>>,
     last_handle: AtomicU64,
+    /// Number of files that are being closed.
+    releasing: AtomicU64,
 }
 
 impl std::fmt::Debug for FileSystem {
@@ -168,6 +170,7 @@ impl FileSystem {
             writing: Mutex::default(),
             unwritten: Mutex::default(),
             last_handle: AtomicU64::new(0),
+            releasing: AtomicU64::new(0),
         }
     }
 

@@ -118,6 +118,11 @@ impl FileSystem {
         Ok(self.current(self.known(ino).await?.attributes))
     }
 
+    /// Counts a reference of the caller to an entry that it knows.
+    pub(crate) fn hold(&self, ino: u64) {
+        lock(&self.inodes).refer(ino);
+    }
+
     /// Takes references of the caller back.
     pub fn forget(&self, ino: u64, lookups: u64) {
         lock(&self.inodes).forget(ino, lookups);

@@ -28,6 +28,8 @@ pub(super) enum Kind {
     Current,
     /// Is not there, so that programs take the older way.
     Missing,
+    /// Shares blocks of a file, which would miss bytes that are not there yet.
+    Clone,
 }
 
 /// Action on the entry of a path.
@@ -155,6 +157,8 @@ const CALLS: &[(libc::c_long, Kind)] = &[
     (libc::SYS_getcwd, Current),
     (libc::SYS_io_uring_setup, Missing),
     (libc::SYS_close_range, Missing),
+    (libc::SYS_io_setup, Missing),
+    (libc::SYS_ioctl, Kind::Clone),
     (libc::SYS_read, File(0, F::Read)),
     (libc::SYS_pread64, File(0, F::ReadAt)),
     (libc::SYS_readv, File(0, F::ReadVector)),
@@ -230,10 +234,19 @@ pub(super) fn filter() -> Option<BpfProgram> {
 
 /// Rules of a call: none for a call that is always picked.
 fn rules(kind: Kind) -> Option<Vec<SeccompRule>> {
-    let Kind::File(argument, _) = kind else { return Some(Vec::new()) };
+    let argument = match kind {
+        Kind::File(argument, _) => argument,
+        // The request is the second argument.
+        Kind::Clone => 1,
+        _ => return Some(Vec::new()),
+    };
     let condition = |operation, bound| {
         SeccompCondition::new(argument as u8, SeccompCmpArgLen::Dword, operation, bound).ok()
     };
+    if matches!(kind, Kind::Clone) {
+        let rule = |request: u64| SeccompRule::new(vec![condition(SeccompCmpOp::Eq, request)?]).ok();
+        return [libc::FICLONE, libc::FICLONERANGE].into_iter().map(rule).collect();
+    }
     let own = condition(SeccompCmpOp::Ge, u64::from(FIRST))?;
     // Negative numbers are no descriptors.
     let positive = condition(SeccompCmpOp::Le, i32::MAX as u64)?;

@@ -37,31 +37,37 @@ impl Supervisor {
         }
         let access = flags & OFlags::RWMODE;
         let write = access != OFlags::RDONLY || flags.contains(OFlags::TRUNC);
-        let (found, handle) = match self.walk(&names).await {
+        let (found, way, handle) = match self.walk_along(&names).await {
             Ok(_) if flags.contains(OFlags::CREATE | OFlags::EXCL) => return Err(Errno::EXIST),
-            Ok(found) if found.kind == FileKind::Directory => {
+            Ok((found, way)) if found.kind == FileKind::Directory => {
                 if write || flags.contains(OFlags::CREATE) {
                     return Err(Errno::ISDIR);
                 }
-                return self.open_folder(call, found, names, flags);
+                return self.open_folder(call, found, (names, way), flags);
             }
             Ok(_) if flags.contains(OFlags::DIRECTORY) => return Err(Errno::NOTDIR),
-            Ok(found) => {
+            Ok((found, way)) => {
                 let mode = OpenMode { write, truncate: flags.contains(OFlags::TRUNC) };
-                (found, self.fs.open(found.ino, mode).await?)
+                let handle = self.fs.open(found.ino, mode).await?;
+                (found, way, handle)
             }
             Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {
-                let (parent, name) = self.parent(&names).await?;
-                let (found, handle) = self.fs.create(parent, name).await?;
+                let (name, above) = names.split_last().ok_or(Errno::ISDIR)?;
+                let (folder, mut way) = self.walk_along(above).await?;
+                if folder.kind != FileKind::Directory {
+                    return Err(Errno::NOTDIR);
+                }
+                let (found, handle) = self.fs.create(folder.ino, name).await?;
                 self.opened.refer(found.ino, |ino| self.fs.forget(ino, 1));
-                (found, handle)
+                way.push(found.ino);
+                (found, way, handle)
             }
             Err(errno) => return Err(errno),
         };
         let given = if let Some(file) = self.fs.local_file(handle)? {
             let own = reopen(&file, access | (flags & OFlags::APPEND)).map_err(|error| io(&error))?;
             if self.fs.is_written(handle) {
-                self.keep_writer(found.ino, handle, file, &own)?;
+                self.keep_writer((found.ino, way), handle, file, &own)?;
             } else {
                 // The description reads the spool without the file system.
                 self.fs.release(handle);
@@ -77,14 +83,20 @@ impl Supervisor {
                 file,
                 is_filled: tokio::sync::Mutex::new(size == 0 && !self.fs.is_made(found.ino)),
             });
-            self.opened.keep(&own, Arc::new(Opened { ino: found.ino, kind })).map_err(|error| io(&error))?;
+            self.opened.keep(&own, Arc::new(self.hold(found.ino, way, kind))).map_err(|error| io(&error))?;
             own
         };
         self.give(call, &given, flags)
     }
 
     /// Keeps a handle of a file that is written. All opens of a file share its spool.
-    fn keep_writer(&self, ino: u64, handle: u64, file: std::fs::File, own: &OwnedFd) -> Result<(), Errno> {
+    fn keep_writer(
+        &self,
+        (ino, way): (u64, Vec<u64>),
+        handle: u64,
+        file: std::fs::File,
+        own: &OwnedFd,
+    ) -> Result<(), Errno> {
         if let Some(opened) = self.opened.get(own)
             && let OpenedKind::Writer(writing) = &opened.kind
         {
@@ -97,15 +109,37 @@ impl Supervisor {
         }
         let writing = Writing { handles: Mutex::new(vec![handle]), file, is_mapped: AtomicBool::new(false) };
         self.opened
-            .keep(own, Arc::new(Opened { ino, kind: OpenedKind::Writer(writing) }))
+            .keep(own, Arc::new(self.hold(ino, way, OpenedKind::Writer(writing))))
             .map_err(|error| io(&error))
     }
 
-    fn open_folder(&self, call: &Call, found: Attributes, names: Names, flags: OFlags) -> Answered {
+    /// Entry that holds references to itself and to the folders above.
+    fn hold(&self, ino: u64, held: Vec<u64>, kind: OpenedKind) -> Opened {
+        for ino in &held {
+            self.fs.hold(*ino);
+        }
+        Opened { ino, held, kind }
+    }
+
+    /// Forgets an entry that is not open any more.
+    fn forget(&self, opened: &Arc<Opened>) {
+        self.opened.remove(opened);
+        for ino in &opened.held {
+            self.fs.forget(*ino, 1);
+        }
+    }
+
+    fn open_folder(
+        &self,
+        call: &Call,
+        found: Attributes,
+        (names, way): (Names, Vec<u64>),
+        flags: OFlags,
+    ) -> Answered {
         let handle = self.fs.open_directory(found.ino)?;
         let own = self.opened.unnamed_folder().map_err(|error| io(&error))?;
         let kind = OpenedKind::Folder { names, handle, position: tokio::sync::Mutex::new(0) };
-        self.opened.keep(&own, Arc::new(Opened { ino: found.ino, kind })).map_err(|error| io(&error))?;
+        self.opened.keep(&own, Arc::new(self.hold(found.ino, way, kind))).map_err(|error| io(&error))?;
         self.give(call, &own, flags)
     }
 
@@ -114,6 +148,8 @@ impl Supervisor {
         let gift = if flags.contains(OFlags::CLOEXEC) { Gift::CloseOnExec } else { Gift::Kept };
         let first = FIRST as i32 + 1;
         let start = self.opened.next_number(first, SELECTABLE);
+        // Two calls of one process must not find the same number.
+        let _giving = lock(&self.giving);
         let numbers = (start..SELECTABLE).chain(first..start).chain(SELECTABLE..TRIES);
         for number in numbers {
             match call.file(number) {
@@ -162,9 +198,13 @@ impl Supervisor {
                 }
                 _ => CONTINUE,
             },
-            // A program that closes all descriptors keeps its current folder.
-            OpenedKind::Current(_) if matches!(act, FileAct::Close) => DONE,
-            OpenedKind::Current(_) => CONTINUE,
+            OpenedKind::Current(names) => {
+                // A program that closes all descriptors keeps its current folder.
+                if let (FileAct::Close, Some(names)) = (act, names) {
+                    lock(&self.closed).insert(call.identity()?, names.clone());
+                }
+                CONTINUE
+            }
         }
     }
 
@@ -191,6 +231,19 @@ impl Supervisor {
             FileAct::ReadVectorAt => {
                 let offset = Some(offset).filter(|offset| *offset != u64::MAX);
                 self.read(call, reading, &call.pieces(address, length)?, offset).await
+            }
+            // Without these the file that stands for it would look like one hole.
+            FileAct::Seek if [libc::SEEK_DATA, libc::SEEK_HOLE].contains(&(length as i32)) => {
+                if *reading.is_filled.lock().await {
+                    return CONTINUE;
+                }
+                let size = self.fs.attributes(opened.ino).await?.size;
+                if address >= size {
+                    return Err(Errno::NXIO);
+                }
+                let position = if length as i32 == libc::SEEK_DATA { address } else { size };
+                seek(call.file(descriptor as i32)?, SeekFrom::Start(position))?;
+                Ok(Some(Answer::Value(position as i64)))
             }
             FileAct::CopyInKernel if call.number == libc::SYS_copy_file_range => Err(Errno::XDEV),
             FileAct::CopyInKernel => Err(Errno::INVAL),
@@ -348,10 +401,27 @@ impl Supervisor {
 
     /// Marks the current folder of a process by an open file, which its children inherit.
     fn mark(&self, call: &Call, ino: u64, names: Option<Names>) -> Result<(), Errno> {
+        let place = call.file(FIRST as i32);
+        let is_own =
+            |file| self.opened.get(file).is_some_and(|found| matches!(found.kind, OpenedKind::Current(_)));
+        if place.is_ok_and(|file| !is_own(file)) {
+            return Err(Errno::MFILE);
+        }
         let own: OwnedFd = self.opened.unnamed_file(0).map_err(|error| io(&error))?.into();
-        let opened = Opened { ino, kind: OpenedKind::Current(names) };
+        let opened = Opened { ino, held: Vec::new(), kind: OpenedKind::Current(names) };
         self.opened.keep(&own, Arc::new(opened)).map_err(|error| io(&error))?;
-        self.listener.give(call, own.as_fd(), Some(FIRST as i32), Gift::Quiet).map_err(|error| io(&error))
+        self.listener.give(call, own.as_fd(), Some(FIRST as i32), Gift::Quiet).map_err(|error| io(&error))?;
+        let mut closed = lock(&self.closed);
+        if !closed.is_empty() {
+            closed.remove(&call.identity()?);
+        }
+        Ok(())
+    }
+
+    /// Gives a program that begins the mark of its current folder back.
+    pub(super) fn restore(&self, call: &Call, names: Names) -> Answered {
+        self.mark(call, 0, Some(names))?;
+        CONTINUE
     }
 
     pub(super) fn tell_current(&self, call: &Call, names: &Names) -> Answered {
@@ -378,7 +448,7 @@ impl Supervisor {
                     continue;
                 }
             }
-            self.opened.remove(&opened);
+            self.forget(&opened);
         }
     }
 
@@ -391,7 +461,7 @@ impl Supervisor {
         if stored.is_ok() && is_only_writer(&writing.file) {
             let ended = std::mem::take(&mut *handles);
             drop(handles);
-            self.opened.remove(opened);
+            self.forget(opened);
             for handle in ended {
                 self.fs.release(handle);
             }

@@ -28,12 +28,12 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use seccompiler::BpfProgram;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Child, Command};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use sys::{Answer, Call, Listener};
 use tempfile::TempDir;
@@ -90,13 +90,22 @@ pub fn check(way: ShellWay, fs: &FileSystem, folder: &Path) -> io::Result<()> {
     let started = Start::new(way, fs, folder, &command)?.prepare(&mut command)?;
     std::thread::scope(|scope| {
         // A call of the process may wait for the listener, which is closed at once.
-        let accepted = scope.spawn(|| started.accept().map(drop));
+        let accepted = scope.spawn(|| {
+            let descriptor = started.accept()?;
+            if way == ShellWay::Calls {
+                // The memory of the process must be readable.
+                let listener = Listener::new(descriptor);
+                let call = listener.receive()?;
+                call.text(call.arguments[0])?;
+            }
+            Ok::<(), io::Error>(())
+        });
         let spawned = command.spawn();
         drop(command);
         match (accepted.join(), spawned) {
             (Ok(Ok(())), _) => Ok(()),
-            (_, Err(error)) => Err(error),
-            (_, Ok(_)) => Err(io::Error::other("the process did not do its steps")),
+            (Ok(Err(error)), Ok(_)) | (_, Err(error)) => Err(error),
+            (Err(_), Ok(_)) => Err(io::Error::other("the process did not do its steps")),
         }
     })
 }
@@ -212,6 +221,10 @@ struct Supervisor {
     runtime: Handle,
     /// True once a process has a current folder in the tree.
     is_entered: AtomicBool,
+    /// Current folders of processes that closed their marks.
+    closed: Mutex<HashMap<(i32, u64), Names>>,
+    /// Locked while a process gets a descriptor.
+    giving: Mutex<()>,
 }
 
 /// Result of a call: its answer, nothing if it was answered already.
@@ -243,7 +256,8 @@ impl Supervisor {
         });
         let (prefix, listener, calls) = (names.collect(), Listener::new(descriptor), calls::calls());
         let is_entered = AtomicBool::new(false);
-        Ok(Arc::new(Self { fs, prefix, listener, opened, calls, runtime, is_entered }))
+        let (closed, giving) = (Mutex::default(), Mutex::default());
+        Ok(Arc::new(Self { fs, prefix, listener, opened, calls, runtime, is_entered, closed, giving }))
     }
 
     fn serve(self: Arc<Self>, is_over: &AtomicBool) {
@@ -273,8 +287,11 @@ impl Supervisor {
     fn take(self: &Arc<Self>, call: Call) {
         let this = Arc::clone(self);
         match self.plan(&call) {
+            // A process whose memory must not be read, such as an agent with keys, sees no tree.
+            Err(Errno::PERM | Errno::ACCESS | Errno::SRCH) | Ok(Work::Kernel) => {
+                self.listener.answer(&call, Answer::Continue);
+            }
             Err(errno) => self.listener.answer(&call, Answer::Error(errno)),
-            Ok(Work::Kernel) => self.listener.answer(&call, Answer::Continue),
             Ok(Work::Missing) => self.listener.answer(&call, Answer::Error(Errno::NOSYS)),
             Ok(work) => drop(self.runtime.spawn(async move {
                 match this.work(&call, work).await {
@@ -291,6 +308,7 @@ impl Supervisor {
         let Some(kind) = self.calls.get(&call.number) else { return Ok(Work::Kernel) };
         Ok(match *kind {
             Kind::Missing => Work::Missing,
+            Kind::Clone => return Err(Errno::OPNOTSUPP),
             Kind::Path(named, act) => match self.find(call, named)? {
                 Found::Outside => self.outside(call, act),
                 found => Work::Path(found, act),
@@ -306,7 +324,16 @@ impl Supervisor {
             },
             Kind::EnterFile => match self.opened(call, call.arguments[0]) {
                 Some(opened) => Work::Enter(opened),
-                None if self.current(call).is_some() => Work::Leave,
+                None if self.current(call).is_some() => {
+                    // The kernel tells an error itself: the current folder stays.
+                    let file = call.file(call.arguments[0] as i32);
+                    let found = file.and_then(rustix::fs::fstat);
+                    if found.is_ok_and(|found| names::is_folder(found.st_mode)) {
+                        Work::Leave
+                    } else {
+                        Work::Kernel
+                    }
+                }
                 None => Work::Kernel,
             },
             Kind::Current => self.current(call).map_or(Work::Kernel, Work::Current),
@@ -325,6 +352,7 @@ impl Supervisor {
                 None => Err(Errno::NOTDIR),
             },
             Work::Leave => self.leave(call),
+            Work::Restore(names) => self.restore(call, names),
             Work::Current(names) => self.tell_current(call, &names),
         }
     }
@@ -343,7 +371,16 @@ impl Supervisor {
         if !self.is_entered.load(Ordering::Relaxed) {
             return None;
         }
-        self.opened(call, FIRST.into())?.current().cloned()
+        match self.opened(call, FIRST.into()) {
+            Some(mark) => mark.current().cloned(),
+            None => self.closed_mark(call),
+        }
+    }
+
+    /// Current folder of a process that closed its mark.
+    fn closed_mark(&self, call: &Call) -> Option<Names> {
+        let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        if closed.is_empty() { None } else { closed.get(&call.identity().ok()?).cloned() }
     }
 
     /// Finds the entry that a call names.
@@ -395,5 +432,6 @@ enum Work {
     File(Arc<Opened>, calls::FileAct),
     Enter(Arc<Opened>),
     Leave,
+    Restore(Names),
     Current(Names),
 }

@@ -14,6 +14,11 @@ use std::path::Path;
 /// Longest name of an extended attribute.
 const MOST_NAME: usize = 255;
 
+/// True for the mode of a folder.
+pub(super) fn is_folder(mode: u32) -> bool {
+    mode & libc::S_IFMT == libc::S_IFDIR
+}
+
 /// Longest value of an extended attribute.
 const MOST_VALUE: u64 = 65_536;
 
@@ -21,22 +26,42 @@ impl Supervisor {
     /// Work of a path outside of the tree.
     pub(super) fn outside(&self, call: &Call, act: Act) -> Work {
         match act {
-            Act::Enter if self.current(call).is_some() => Work::Leave,
+            Act::Enter if self.current(call).is_some() => {
+                // The kernel tells an error itself: the current folder stays.
+                let path = call.text(call.arguments[0]).unwrap_or_default();
+                let is_enterable = rustix::fs::access(&*path, Access::EXEC_OK).is_ok()
+                    && rustix::fs::stat(&*path).is_ok_and(|found| is_folder(found.st_mode));
+                if is_enterable { Work::Leave } else { Work::Kernel }
+            }
+            Act::Refuse => {
+                // A program that begins gets its mark back, if it was closed.
+                if let Some(names) = self.closed_mark(call) {
+                    return Work::Restore(names);
+                }
+                Work::Kernel
+            }
             _ => Work::Kernel,
         }
     }
 
     /// Attributes of the entry with some names.
     pub(super) async fn walk(&self, names: &[String]) -> Result<Attributes, Errno> {
+        Ok(self.walk_along(names).await?.0)
+    }
+
+    /// Attributes of the entry with some names, and the numbers of all entries on the way.
+    pub(super) async fn walk_along(&self, names: &[String]) -> Result<(Attributes, Vec<u64>), Errno> {
         let mut found = self.fs.attributes(ROOT).await?;
+        let mut way = Vec::new();
         for name in names {
             if found.kind != FileKind::Directory {
                 return Err(Errno::NOTDIR);
             }
             found = self.fs.lookup(found.ino, name).await?;
+            way.push(found.ino);
             self.opened.refer(found.ino, |ino| self.fs.forget(ino, 1));
         }
-        Ok(found)
+        Ok((found, way))
     }
 
     /// Folder of an entry, and its name there.

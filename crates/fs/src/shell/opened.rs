@@ -24,6 +24,8 @@ type Key = (u64, u64);
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) ino: u64,
+    /// Entries to which it holds references: itself, and the folders above.
+    pub(super) held: Vec<u64>,
     pub(super) kind: OpenedKind,
 }
 

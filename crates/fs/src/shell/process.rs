@@ -118,10 +118,26 @@ impl Call {
             return opened;
         }
         // Only the first thread of a process has its number.
+        let process = Pid::from_raw(self.number()?).ok_or(Errno::SRCH)?;
+        pidfd_open(process, PidfdFlags::empty())
+    }
+
+    /// Number of the process.
+    fn number(&self) -> Result<i32, Errno> {
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", self.thread)).map_err(|_| Errno::SRCH)?;
         let number = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
-        let process = number.and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
-        pidfd_open(process, PidfdFlags::empty())
+        number.ok_or(Errno::SRCH)
+    }
+
+    /// Number of the process and its time of start, which no later process has.
+    pub(super) fn identity(&self) -> Result<(i32, u64), Errno> {
+        /// Place of the start among the fields after the name.
+        const START: usize = 19;
+        let number = self.number()?;
+        let fields = std::fs::read_to_string(format!("/proc/{number}/stat")).map_err(|_| Errno::SRCH)?;
+        let start =
+            fields.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(START)?.parse().ok());
+        Ok((number, start.ok_or(Errno::SRCH)?))
     }
 }

@@ -110,19 +110,16 @@ pub(super) fn filter(program: &[sock_filter]) -> io::Result<OwnedFd> {
 
 fn install(program: &[sock_filter]) -> io::Result<OwnedFd> {
     let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut().cast() };
-    let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-    // Older kernels do not know the second flag: there a signal may repeat a call that was carried out.
-    for flags in [listener | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, listener] {
-        // SAFETY: the program lives during the call, and its length is that of the slice.
-        let made = unsafe {
-            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
-        };
-        if made >= 0 {
-            // SAFETY: the call made this descriptor, and nobody else has it.
-            return Ok(unsafe { OwnedFd::from_raw_fd(made as i32) });
-        }
+    // A signal must not repeat a call that is being carried out.
+    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    // SAFETY: the program lives during the call, and its length is that of the slice.
+    let made =
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program) };
+    if made < 0 {
+        return Err(io::Error::last_os_error());
     }
-    Err(io::Error::last_os_error())
+    // SAFETY: the call made this descriptor, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(made as i32) })
 }
 
 fn send(socket: BorrowedFd<'_>, descriptor: BorrowedFd<'_>) -> io::Result<()> {

@@ -68,11 +68,20 @@ fn programs_read_and_list() {
     let bytes = contents(7, 3_000_000);
     store(&world, &fs, "lab", "a.bin", &bytes);
     store(&world, &fs, "lab", "text", b"one\ntwo\nthree\n");
+    store(&world, &fs, "lab", "long", "a line of text\n".repeat(20_000).as_bytes());
     let sum = blake3::hash(&bytes);
     std::fs::write(world.folder().join("a.bin"), &bytes).unwrap();
     for way in ways(&fs) {
         let run = |script: &str| lines(&world, &fs, way, script);
-        assert_eq!(run("ls /hf/lab"), ["a.bin", "text"]);
+        assert_eq!(run("ls /hf/lab"), ["a.bin", "long", "text"]);
+        // A file that is not fetched yet must not look like a hole.
+        assert_eq!(run("grep -c line /hf/lab/long"), ["20000"]);
+        // A current folder outlives a wrong step and closed descriptors.
+        let step = "cd /hf/lab; cd /no-such 2>/dev/null || true; ls";
+        assert_eq!(run(step), ["a.bin", "long", "text"]);
+        let closed = "python3 -c \"import os, subprocess; os.chdir('/hf/lab'); subprocess.run(['ls']); \
+            os.closerange(3, 1000); print(sorted(os.listdir('.')), os.getcwd())\"";
+        assert_eq!(run(closed), ["a.bin", "long", "text", "['a.bin', 'long', 'text'] /hf/lab"]);
         assert_eq!(run("cat /hf/lab/text"), ["one", "two", "three"]);
         assert_eq!(run("cmp /hf/lab/a.bin a.bin && echo same"), ["same"]);
         assert_eq!(run("stat -c '%s %F' /hf/lab/a.bin"), ["3000000 regular file"]);
@@ -84,12 +93,12 @@ fn programs_read_and_list() {
         );
         assert_eq!(
             run("cd /hf/lab; pwd; cat text | wc -l; ls; cd ..; /bin/pwd"),
-            ["/hf/lab", "3", "a.bin", "text", "/hf"]
+            ["/hf/lab", "3", "a.bin", "long", "text", "/hf"]
         );
         assert_eq!(run("cp /hf/lab/a.bin copy && cmp copy a.bin && echo same"), ["same"]);
         assert_eq!(
             run("tar cf lab.tar -C /hf lab && tar tf lab.tar | sort"),
-            ["lab/", "lab/a.bin", "lab/text"]
+            ["lab/", "lab/a.bin", "lab/long", "lab/text"]
         );
         assert_eq!(run("tar xf lab.tar && cmp lab/a.bin a.bin && echo same; rm -r lab"), ["same"]);
     }
