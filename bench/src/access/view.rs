@@ -59,7 +59,7 @@ struct Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // What is still cached is of no interest.
+        // Bytes that are still cached are of no interest.
         self.program.interrupt();
         let _ = unmount(&self.folder, UnmountFlags::DETACH);
     }

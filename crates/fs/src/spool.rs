@@ -161,7 +161,7 @@ impl Spool {
         if found.modified().is_ok_and(|modified| modified == MARK) && found.len() == state.size {
             return;
         }
-        // What is written after the mark is seen next time; what was written before it is read after it.
+        // A write after the mark is seen next time; one before it is read after it.
         let _ = self.handle.set_modified(MARK);
         state.size = self.handle.metadata().map_or(found.len(), |found| found.len());
         state.change(0);

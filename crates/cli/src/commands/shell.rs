@@ -33,9 +33,9 @@ enum Way {
 /// Run a program that sees the name space of a site as files
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "The tree of the site lies below /hf in the view of PROGRAM and of all programs that it starts; nobody else\n\
-    sees it, and no privilege is needed. A file is stored at the site when it is closed.\n\
-    The exit status is that of PROGRAM; 126 and 127 tell that it cannot be run. --how tells which way is taken.\n\n\
+    after_help = "PROGRAM and all programs that it starts see the tree of the site below /hf; nobody else does.\n\
+    No privilege is needed. A file is stored at the site when it is closed.\n\
+    The exit status is that of PROGRAM; 126 and 127 tell that it cannot be run.\n\n\
     Examples:\n  holdfast shell -- ls -l /hf/lab\n  holdfast shell --read-only -- tar cf lab.tar -C /hf lab\n  holdfast shell --how"
 )]
 pub(crate) struct Args {

@@ -283,7 +283,7 @@ impl Supervisor {
             let wanted = (length - done).min(STEP);
             let bytes = match self.fs.read(reading.handle, at + done, wanted).await {
                 Ok(bytes) => bytes,
-                // What came before the error counts; the next read tells it.
+                // The bytes before the error count; the next read tells it.
                 Err(_) if done > 0 => break,
                 Err(error) => return Err(error.errno),
             };
