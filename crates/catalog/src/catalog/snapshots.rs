@@ -4,7 +4,7 @@ use super::{Catalog, Writer, load_ledger};
 use crate::encoding::decode;
 use crate::error::Result;
 use crate::hlc::{HlcTime, oldest_within};
-use crate::merge::{Tables, acknowledged};
+use crate::merge::{Tables, removable};
 use crate::operation::Operation;
 use crate::snapshot::{Head, Item, SnapshotReader, SnapshotWriter};
 use crate::store::row::RowReader;
@@ -58,13 +58,13 @@ impl<S: CatalogStore> Catalog<S> {
 
     /// Removes operations from the log that all known sites have acknowledged and that are older than `age`.
     ///
-    /// Operations that recorded conflicts name stay. The age is the time within which a new site, which starts from a
+    /// Operations that recorded conflicts name stay, and all while no other site is known. The age is the time within which a new site, which starts from a
     /// snapshot, must make itself known to all others. Returns the number of removed operations.
     pub fn compact(&mut self, age: Duration) -> Result<u64> {
         self.write(|writer| {
             let (own, now) = (writer.ledger.next_op().site, writer.host.now());
             let mut tables = SqlTables::new(writer.store);
-            let known = acknowledged(&mut tables, own, writer.ledger.applied())?;
+            let known = removable(&mut tables, own, writer.ledger.applied())?;
             let end = oldest_within(age, now);
             let mut removed = 0;
             for (site, seq) in known.iter() {

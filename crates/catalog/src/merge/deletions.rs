@@ -137,6 +137,19 @@ pub(crate) fn acknowledged<T: Tables>(
     Ok(seen_by_all)
 }
 
+/// Operations that need not stay in the log of a site. A site that knows no other keeps all: a site that it joins later may
+/// have removed its own ones, and then neither could take the snapshot of the other.
+pub(crate) fn removable<T: Tables>(
+    tables: &mut T,
+    own: SiteId,
+    applied: &VersionVector,
+) -> Result<VersionVector> {
+    if applied.iter().all(|(site, _)| site == own) {
+        return Ok(VersionVector::default());
+    }
+    acknowledged(tables, own, applied)
+}
+
 /// Change that moves an entry to the trash, as a site makes it.
 ///
 /// Another site lists the collections above the entries that it changes, as it knows them. An entry may lie below this

@@ -24,7 +24,7 @@ use crate::record::{
 use crate::vector::VersionVector;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use deletions::{RecentOperations, acknowledged, deletion};
+pub(crate) use deletions::{RecentOperations, acknowledged, deletion, removable};
 
 /// Order in which moves of collections are replayed.
 pub(crate) type MoveKey = (Hlc, ObjectId);

@@ -9,7 +9,7 @@ use crate::error::{CatalogError, Result};
 use crate::hlc::{HlcTime, Millis, is_ahead, oldest_within};
 use crate::ids::{ObjectId, OpId, SiteId};
 use crate::ledger::{Delivery, Ledger};
-use crate::merge::{Conflict, RecentOperations, Tables, acknowledged};
+use crate::merge::{Conflict, RecentOperations, Tables, removable};
 use crate::operation::{Change, Operation};
 use crate::record::{Node, Record, TaggedAttribute, Version};
 use crate::snapshot::{Head, Item, SnapshotReader, SnapshotWriter};
@@ -150,10 +150,11 @@ impl CatalogState {
         self.tables.log()
     }
 
-    /// Removes operations from the log that all known sites have acknowledged and that are older than `age`.
+    /// Removes operations from the log that all known sites have acknowledged and that are older than `age`. While no other
+    /// site is known, all stay.
     pub fn compact(&mut self, age: Duration, now: Millis) -> Result<usize> {
         let own = self.next_op().site;
-        let known = acknowledged(&mut self.tables, own, self.ledger.applied())?;
+        let known = removable(&mut self.tables, own, self.ledger.applied())?;
         Ok(self.tables.compact(&known, oldest_within(age, now)))
     }
 

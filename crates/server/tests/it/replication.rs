@@ -296,7 +296,7 @@ fn a_new_site_starts_from_a_snapshot_when_the_log_is_gone() {
         options.limits.log_age = std::time::Duration::ZERO;
     };
     let (a, b, c) = (World::with(care), World::with(care), World::new());
-    // Each takes a snapshot of the other where the log does not reach back.
+    // Each keeps its log until it knows the other, however late that is.
     join(&a, "b", &b);
     join(&b, "a", &a);
     for number in 0..5 {

@@ -75,6 +75,7 @@ suite! {
     snapshots::a_log_keeps_what_is_needed,
     snapshots::a_new_site_starts_from_a_snapshot,
     snapshots::a_site_that_starts_on_its_own_joins_later,
+    snapshots::sites_that_were_long_alone_become_one,
     tree::moves_are_checked,
     tree::the_trash_keeps_everything,
 }

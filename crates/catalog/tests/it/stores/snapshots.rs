@@ -143,6 +143,23 @@ pub fn a_log_keeps_what_is_needed<D: Databases>(databases: &D) {
     assert_eq!(records(&mut one), records(&mut two));
 }
 
+pub fn sites_that_were_long_alone_become_one<D: Databases>(databases: &D) {
+    let (mut one, mut two) = (databases.catalog("first", 1), databases.catalog("second", 2));
+    for (catalog, name) in [(&mut one, "/x"), (&mut two, "/y")] {
+        catalog.put(&put(name, 1)).unwrap();
+        assert_eq!(catalog.compact(Duration::ZERO).unwrap(), 0);
+    }
+    settle(&mut one, &mut two);
+    assert!(one.compact(Duration::ZERO).unwrap() > 0);
+    // One that was alone joins a site that has removed operations: it sends its own ones first.
+    let mut three = databases.catalog("third", 3);
+    three.put(&put("/z", 1)).unwrap();
+    assert_eq!(three.compact(Duration::ZERO).unwrap(), 0);
+    pull(&mut three, &mut one, 10);
+    import(&mut three, &exported(&mut one)).unwrap();
+    assert_eq!(records(&mut three), records(&mut one));
+}
+
 pub fn a_site_that_starts_on_its_own_joins_later<D: Databases>(databases: &D) {
     let (mut one, mut two) = (databases.catalog("first", 1), databases.catalog("second", 2));
     one.put(&put("/x", 1)).unwrap();
@@ -150,7 +167,10 @@ pub fn a_site_that_starts_on_its_own_joins_later<D: Databases>(databases: &D) {
     let mut three = databases.catalog("third", 3);
     three.apply(&part).unwrap();
     one.add_attributes(&path("/x"), &[holdfast_catalog::Attribute::new("a", 1)]).unwrap();
-    one.compact(Duration::ZERO).unwrap();
+    assert_eq!(one.compact(Duration::ZERO).unwrap(), 0, "no other site is known");
+    let mut four = databases.catalog("fourth", 4);
+    settle(&mut one, &mut four);
+    assert!(one.compact(Duration::ZERO).unwrap() > 0);
 
     // The second has seen nothing of the first. It changed objects of its own only.
     two.put(&put("/y", 1)).unwrap();
