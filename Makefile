@@ -12,7 +12,8 @@ FUZZ_SECONDS ?= 60
 BIN := $(CARGO_TARGET_DIR)/release
 
 .DEFAULT_GOAL := help
-.PHONY: help demo module test test-full lint bench beside figures install build fuzz deps-build deps-test deps-bench deps-lint
+.PHONY: help demo module test test-full lint targets bench beside figures install build fuzz \
+	deps-build deps-test deps-bench deps-lint
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +39,12 @@ lint: deps-lint ## Check format, lints, docs, scripts, licences and sources of d
 	cargo deny --locked check licenses bans sources
 	@if timeout 60 cargo deny fetch db 2>/dev/null; then cargo deny --locked check advisories; \
 	else echo "advisories: their database is out of reach, not checked"; fi
+
+targets: ## Check that the programs compile for Linux on ARM64, and the client of sites for macOS (some minutes)
+	@scripts/need targets
+	PATH="$(HOLDFAST_TOOLS)/python/bin:$$PATH" cargo-zigbuild check --target aarch64-unknown-linux-gnu --locked \
+	  -p holdfast-cli -p holdfast-recorder
+	PATH="$(HOLDFAST_TOOLS)/python/bin:$$PATH" cargo-zigbuild check --target aarch64-apple-darwin --locked -p holdfast-remote
 
 bench: deps-bench ## Measure speed and memory next to other tools (some minutes, wants a quiet machine)
 	HOLDFAST_CELLS=none cargo bench --workspace --locked

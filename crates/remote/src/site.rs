@@ -52,9 +52,13 @@ impl Site {
             .http1_only()
             .connect_timeout(CONNECT)
             .tcp_keepalive(KEEP_ALIVE)
-            .tcp_user_timeout(endpoint.idle)
             .redirect(Policy::none())
             .user_agent(concat!("holdfast/", env!("CARGO_PKG_VERSION")));
+        // Other systems find a dead connection by its silence alone.
+        #[cfg(target_os = "linux")]
+        {
+            builder = builder.tcp_user_timeout(endpoint.idle);
+        }
         if let Some(fingerprint) = endpoint.fingerprint {
             if endpoint.url.scheme() != "https" {
                 return Err(refuse("a fingerprint needs encryption", "write 'https://'"));

@@ -120,6 +120,9 @@ const fn plain(path: usize) -> Named {
 
 const ONLY: Named = Named(None, 0);
 
+/// Number of `fchmodat2`, the same on all machines; `libc` does not have it for each.
+const SYS_FCHMODAT2: libc::c_long = 452;
+
 /// Calls of all machines.
 const CALLS: &[(libc::c_long, Kind)] = &[
     (libc::SYS_openat, Path(at(0, 1), A::Open { flags: 2 })),
@@ -136,7 +139,7 @@ const CALLS: &[(libc::c_long, Kind)] = &[
     (libc::SYS_unlinkat, Path(at(0, 1), A::UnlinkAt { flags: 2 })),
     (libc::SYS_truncate, Path(ONLY, A::SetSize { size: 1 })),
     (libc::SYS_fchmodat, Path(at(0, 1), A::Forgotten)),
-    (libc::SYS_fchmodat2, Path(at(0, 1), A::Forgotten)),
+    (SYS_FCHMODAT2, Path(at(0, 1), A::Forgotten)),
     (libc::SYS_fchownat, Path(at(0, 1), A::Forgotten)),
     (libc::SYS_utimensat, Path(at(0, 1), A::Forgotten)),
     (libc::SYS_getxattr, Path(ONLY, A::GetAttribute)),

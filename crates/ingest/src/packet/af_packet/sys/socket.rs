@@ -29,7 +29,7 @@ impl Device {
         let hardware = unsafe { request.ifr_ifru.ifru_hwaddr };
         let mut address = [0; 6];
         for (to, from) in address.iter_mut().zip(hardware.sa_data) {
-            *to = from.cast_unsigned();
+            [*to] = from.to_ne_bytes();
         }
         ioctl(&socket, libc::SIOCGIFFLAGS, &mut request)?;
         // SAFETY: SIOCGIFFLAGS has filled this member of the union.
@@ -52,7 +52,7 @@ pub(super) fn request(name: &str) -> io::Result<libc::ifreq> {
         return Err(io::Error::from_raw_os_error(libc::ENODEV));
     }
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from.cast_signed();
+        *to = libc::c_char::from_ne_bytes([from]);
     }
     Ok(request)
 }
