@@ -31,6 +31,7 @@ pub struct Failure {
     place: String,
     advice: String,
     quiet: bool,
+    lossy: bool,
 }
 
 impl Failure {
@@ -50,7 +51,14 @@ impl Failure {
     }
 
     fn new(kind: Kind, what: impl fmt::Display) -> Self {
-        Self { kind, what: what.to_string(), place: String::new(), advice: String::new(), quiet: false }
+        Self {
+            kind,
+            what: what.to_string(),
+            place: String::new(),
+            advice: String::new(),
+            quiet: false,
+            lossy: false,
+        }
     }
 
     /// The exit code of a command that has said all there is to say.
@@ -76,6 +84,18 @@ impl Failure {
     pub fn advice(mut self, advice: impl fmt::Display) -> Self {
         self.advice = advice.to_string();
         self
+    }
+
+    /// Tells that the result is complete but for data that is damaged or gone.
+    #[must_use]
+    pub fn lossy(mut self) -> Self {
+        self.lossy = true;
+        self
+    }
+
+    /// True if the result is complete but for data that is damaged or gone.
+    pub fn is_lossy(&self) -> bool {
+        self.lossy
     }
 
     /// An error of the operating system at a path, with the advice that fits it.

@@ -4,6 +4,7 @@
 
 mod args;
 mod commands;
+mod distant;
 mod folders;
 mod interruption;
 mod out;
@@ -18,6 +19,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use holdfast_base::failure::Failure;
 use holdfast_client::json::ErrorMessage;
+use holdfast_remote::LOSSY;
 use out::{Out, say};
 use std::panic;
 use std::process::ExitCode;
@@ -48,7 +50,9 @@ fn command() -> ExitCode {
             if !failure.is_quiet() {
                 tell(&failure, cli.wants_json() && !cli.stdout_is_taken());
             }
-            ExitCode::from(failure.number())
+            // A server tells its client whether the result is complete.
+            let is_search = std::env::var_os(serving::SEARCH).is_some();
+            ExitCode::from(if is_search && failure.is_lossy() { LOSSY } else { failure.number() })
         }
     }
 }

@@ -153,7 +153,7 @@ pub fn told(missed: &SkippedData) -> Result<()> {
     if said.is_empty() {
         return Ok(());
     }
-    let failure = Failure::failed(said.join("; "));
+    let failure = Failure::failed(said.join("; ")).lossy();
     Err(match advice {
         Some(advice) => failure.advice(advice),
         None => failure,

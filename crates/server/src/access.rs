@@ -48,6 +48,14 @@ impl Access {
         self.token.as_ref()?.project.as_ref()
     }
 
+    /// Name of whoever asks: the account, or else the token; without a token it is somebody of this machine.
+    pub(crate) fn user(&self) -> String {
+        self.token.as_ref().map_or_else(
+            || "this machine".to_owned(),
+            |token| token.account.as_ref().map_or_else(|| format!("token {}", token.id), ToString::to_string),
+        )
+    }
+
     /// Account whose rights limit the request: none for the scope `admin`, which stands for all rights.
     pub(crate) fn limits(&self) -> Option<&Arc<Principal>> {
         let is_admin = self.token.as_ref().is_some_and(|token| token.scopes.grants(Scope::Admin));

@@ -9,6 +9,7 @@ use crate::metrics::Metrics;
 use crate::options::Limits;
 use crate::rate_limiter::RateLimiter;
 use crate::replication::Replication;
+use crate::searches::Searches;
 use crate::site::SiteArchive;
 use crate::token_store::TokenStore;
 use crate::upload_store::UploadStore;
@@ -27,6 +28,7 @@ pub(crate) struct App {
     pub(crate) copier: Arc<Copier>,
     pub(crate) limiter: Mutex<RateLimiter>,
     pub(crate) log_ins: LogIns,
+    pub(crate) searches: Searches,
     pub(crate) limits: Limits,
     pub(crate) clock: Clock,
     pub(crate) log: Log,

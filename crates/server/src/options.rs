@@ -5,6 +5,7 @@ use crate::drivers::DriverOptions;
 use crate::extract::Extractor;
 use crate::holds::HoldTaker;
 use crate::log::Log;
+use crate::searches::SearchProgram;
 use crate::site::{CatalogSource, NamedStore};
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -130,6 +131,8 @@ pub struct ServerOptions {
     pub extractors: Vec<Extractor>,
     /// Giver of orders to the recorders of this site.
     pub holds: Option<Arc<dyn HoldTaker>>,
+    /// Maker of programs that search the rings of this site; without it none can be searched.
+    pub searches: Option<Arc<dyn SearchProgram>>,
     /// Source of the current time.
     pub clock: Clock,
     /// Receiver of log events.
@@ -150,6 +153,7 @@ impl ServerOptions {
             drivers: Vec::new(),
             extractors: Vec::new(),
             holds: None,
+            searches: None,
             clock: Clock::System,
             log: Log::silent(),
         }

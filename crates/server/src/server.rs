@@ -17,6 +17,7 @@ use crate::rate_limiter::RateLimiter;
 use crate::recovery::{lock_data_folder, open_uploads};
 use crate::replication::{Replication, Surroundings};
 use crate::routes::router;
+use crate::searches::Searches;
 use crate::site::SiteArchive;
 use crate::tls;
 use crate::token_store::TokenStore;
@@ -86,6 +87,7 @@ impl Server {
             drivers,
             extractors,
             holds,
+            searches,
             clock,
             log,
             ..
@@ -138,7 +140,6 @@ impl Server {
             Replication::start(Arc::clone(&site), surroundings, log.clone(), runtime.handle().clone())?;
         let copier = Copier::new(Arc::clone(&site), clock.clone(), log.clone(), folder.clone());
         let keeper = Keeper { site: Arc::clone(&site), log: log.clone(), taker: holds };
-        let limiter = Mutex::new(RateLimiter::new(limits.requests_per_second, limits.request_burst));
         let app = Arc::new(App {
             uploads,
             tokens: Arc::clone(&tokens),
@@ -147,8 +148,9 @@ impl Server {
             name,
             replication,
             copier: Arc::clone(&copier),
-            limiter,
+            limiter: Mutex::new(RateLimiter::new(limits.requests_per_second, limits.request_burst)),
             log_ins: LogIns::new(),
+            searches: Searches::new(searches),
             limits,
             clock,
             log: log.clone(),

@@ -1,6 +1,7 @@
 //! `holdfast grep`: search the contents of rings, datasets, vaults and files.
 
-use crate::args::ScanArgs;
+use crate::args::{ScanArgs, SiteArgs};
+use crate::distant::{Distant, DistantRings, Lines};
 use crate::out::Out;
 use crate::scanning;
 use holdfast_base::failure::{Failure, Kind, Result};
@@ -23,8 +24,10 @@ const AROUND: usize = 48;
     pattern is a regular expression in the syntax of ripgrep.\n\n\
     A hit is printed as PATH:OFFSET: LINE, or SOURCE:STREAM/ORDINAL: LINE; bytes that are no text are\n\
     printed as \\xNN. Of a line longer than 8 KiB, the part around its first match is printed.\n\n\
+    hf://SITE/rings/RING is searched at its site, through the site that is asked (--site).\n\n\
     Exits with 1 if some data could not be searched (hits are printed), with 3 if there is no hit.\n\n\
     Examples:\n  holdfast grep \"GET /[a-z]+\" lab.hf --stream eth0 --last 5m\n  \
+    holdfast grep -F password hf://ams/rings/lab hf://gva/rings/lab --last 5m\n  \
     holdfast grep -F -i password lab.hf s3:2026/ /var/log\n  \
     holdfast grep --hex \"de ad be ef\" run1.mcap -l\n  \
     holdfast grep -e error -e warning logs/ --count"
@@ -68,6 +71,8 @@ pub(crate) struct Args {
     max_count: Option<u64>,
     #[command(flatten)]
     scan: ScanArgs,
+    #[command(flatten)]
+    site: SiteArgs,
 }
 
 impl Args {
@@ -118,6 +123,15 @@ impl Args {
 /// Runs the command `holdfast grep`.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (patterns, places) = args.split()?;
+    if let Some(rings) = DistantRings::among(&places)? {
+        if patterns.is_empty() {
+            return Err(Failure::usage("there is no pattern"));
+        }
+        let with = patterns.into_iter().map(|pattern| format!("--regexp={pattern}")).collect();
+        let (command, without, lines) = ("grep", &["regexp", "file"][..], Lines::of(out.is_json()));
+        let distant = Distant { rings, command, without, with, sql: None, lines, site: &args.site };
+        return distant.run(out.is_json(), &mut std::io::stdout())?.end();
+    }
     let search = args.search(patterns)?;
     let sources = args.scan.sources(&places, Pick::Elements)?;
     let mut hits = 0_u64;

@@ -1,6 +1,7 @@
 //! `holdfast hash`: digests of files, objects and elements, all algorithms in one pass.
 
-use crate::args::ScanArgs;
+use crate::args::{ScanArgs, SiteArgs};
+use crate::distant::{Distant, DistantRings, Lines};
 use crate::out::Out;
 use crate::scanning;
 use holdfast_base::failure::{Failure, Kind, Result};
@@ -16,6 +17,7 @@ use std::path::PathBuf;
     after_help = "SOURCE is a file, a folder with all below it, VAULT:PREFIX, a ring (its elements), or - for standard\n\
     input. Each file is read once, whatever the number of algorithms. With one algorithm, `md5sum -c`,\n\
     `sha256sum -c` and `b3sum -c` read the output. With several, each line begins with the algorithm.\n\n\
+    hf://SITE/rings/RING is read at its site, through the site that is asked (--site).\n\n\
     Exits with 1 if some data could not be hashed (the digests of the rest are printed).\n\n\
     Examples:\n  holdfast hash runs/ > runs.b3\n  \
     holdfast hash s3:2026/ --algorithm sha256,md5\n  \
@@ -37,10 +39,18 @@ pub(crate) struct Args {
     duplicates: bool,
     #[command(flatten)]
     scan: ScanArgs,
+    #[command(flatten)]
+    site: SiteArgs,
 }
 
 /// Runs the command `holdfast hash`.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    if let Some(rings) = DistantRings::among(&args.sources)? {
+        let (command, lines) = ("hash", Lines::of(out.is_json()));
+        let (without, with) = (&[][..], Vec::new());
+        let distant = Distant { rings, command, without, with, sql: None, lines, site: &args.site };
+        return distant.run(out.is_json(), &mut std::io::stdout())?.end();
+    }
     let pick = if args.elements { Pick::Elements } else { Pick::Files };
     let mut algorithms = Vec::new();
     for algorithm in &args.algorithm {

@@ -3,7 +3,8 @@
 use crate::args::AuditArgs;
 use crate::args::IndexArg;
 use crate::args::LimitArgs;
-use crate::args::RingArg;
+use crate::args::{RingArg, SiteArgs};
+use crate::distant::{Distant, DistantRings, Lines};
 use crate::out::{Out, notices};
 use clap::ValueEnum as _;
 use holdfast_base::failure::{Failure, Kind, Result};
@@ -36,13 +37,16 @@ use std::sync::Arc;
     and the numbers u8, u16be, i32le, f32be … of (payload, offset).\n\n\
     pcapng and mcap write the elements themselves, ordered by ordinal. Each row of the query must be\n\
     an element of one stream, with its ordinal.\n\n\
+    hf://SITE/rings/RING is asked at its site, through the site of --site; rows of several sites come\n\
+    as they are found (--format jsonl).\n\n\
     Exits with 1 if some data could not be searched (the results are written), with 3 if there is no\n\
     row.\n\n\
     Examples:\n  holdfast query lab.hf \"select time, src, dst, wire_len from eth0 where dst_port = 443 limit 10\"\n  \
     holdfast query lab.hf \"select src, count(*) n from eth0 group by src order by n desc limit 5\"\n  \
     holdfast query lab.hf \"select * from gaps\" --format csv -o gaps.csv\n  \
     holdfast query lab.hf \"select ordinal from eth0 where dst_port = 53\" --format pcapng -o dns.pcapng\n  \
-    holdfast query lab.hf run1.mcap s3:2026/ \"select count(*) from eth0\""
+    holdfast query lab.hf run1.mcap s3:2026/ \"select count(*) from eth0\"\n  \
+    holdfast query hf://ams/rings/lab \"select count(*) from eth0\" --site http://127.0.0.1:7370"
 )]
 pub(crate) struct Args {
     /// Ring (path or name), dataset (.mcap file), folder of datasets, VAULT:PREFIX, or several: rows of one
@@ -65,6 +69,8 @@ pub(crate) struct Args {
     index: IndexArg,
     #[command(flatten)]
     because: AuditArgs,
+    #[command(flatten)]
+    site: SiteArgs,
 }
 
 /// Form of a result.
@@ -135,6 +141,9 @@ impl Args {
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (sources, sql_text) = args.split()?;
+    if let Some(rings) = DistantRings::among(&sources)? {
+        return at_sites(args, rings, sql_text, out);
+    }
     let Sources { ring, datasets } = sort(&sources)?;
     let usual = if out.is_json() { Form::Jsonl } else { Form::Table };
     let form = args.format.unwrap_or(usual);
@@ -160,7 +169,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         Written::Rows(format) => {
             let rows = sql.answer(sql_text, format, |format| {
                 let place = file.map(|path| OutputFile::make(path, args.force)).transpose()?;
-                let to = writer(place.as_ref(), format)?;
+                let to = writer(place.as_ref(), format.is_text())?;
                 made = place;
                 if let Some(path) = path.filter(|_| is_export) {
                     by.export(&mut session::open(path)?, &Selection::ALL, &what)?;
@@ -188,6 +197,27 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     };
     sql::told(&sql.engine.diagnostics.take())?;
     if rows == 0 { Err(Failure::said(Kind::Nothing)) } else { Ok(()) }
+}
+
+/// Asks where the rings are. The file of the result is made here, before anything is asked.
+fn at_sites(args: &Args, rings: DistantRings, sql: &str, out: &Out) -> Result<()> {
+    let usual = if out.is_json() { Form::Jsonl } else { Form::Table };
+    let form = args.format.unwrap_or(usual);
+    let is_text = matches!(form, Form::Table | Form::Csv | Form::Jsonl);
+    let file = args.output.as_deref().filter(|_| !args.to_stdout());
+    let file = file.map(|path| OutputFile::make(path, args.force)).transpose()?;
+    let mut to = writer(file.as_ref(), is_text)?;
+    let (with, without) = (vec![format!("--format={}", form.name())], &["format", "output", "force"][..]);
+    let lines = if form == Form::Jsonl { Lines::Json } else { Lines::None };
+    let distant = Distant { rings, command: "query", without, with, sql: Some(sql), lines, site: &args.site };
+    let are_elements = matches!(form.into(), Written::Elements(_));
+    let ended = distant.run(are_elements && out.is_json(), &mut to)?;
+    drop(to);
+    // A result without rows has its file, but of no elements none is made.
+    if if are_elements { ended.has_rows() } else { ended.has_result() } {
+        file.map_or(Ok(()), OutputFile::finish)?;
+    }
+    ended.end()
 }
 
 /// Sources of a query.
@@ -231,11 +261,11 @@ fn streams_of(datasets: &[Place]) -> Result<Vec<SourceStream>> {
     Ok(all)
 }
 
-fn writer(place: Option<&OutputFile>, format: Format) -> Result<Box<dyn Write + Send>> {
+fn writer(place: Option<&OutputFile>, is_text: bool) -> Result<Box<dyn Write + Send>> {
     if let Some(place) = place {
         return Ok(Box::new(io::BufWriter::new(place.writer()?)));
     }
-    if !format.is_text() && io::stdout().is_terminal() {
+    if !is_text && io::stdout().is_terminal() {
         return Err(Failure::usage("this would write binary data to the terminal")
             .at("-o")
             .advice("name a file with -o FILE, or pass it on through a pipe"));
@@ -267,7 +297,7 @@ fn hits_exported(
     } else {
         report(taken, *gone, written)?;
     }
-    if taken.damaged > 0 { Err(Failure::said(Kind::Failed)) } else { Ok(*found) }
+    if taken.damaged > 0 { Err(Failure::said(Kind::Failed).lossy()) } else { Ok(*found) }
 }
 
 /// The report for people, on standard error.

@@ -1,6 +1,7 @@
 //! `holdfast scan`: run a module over the contents of rings, datasets, vaults and files.
 
-use crate::args::ScanArgs;
+use crate::args::{ScanArgs, SiteArgs};
+use crate::distant::{Distant, DistantRings, Lines};
 use crate::out::{Out, say};
 use crate::scanning;
 use holdfast_base::failure::{Failure, Kind, Result};
@@ -28,6 +29,7 @@ use std::time::Duration;
     FASTQ, also compressed by gzip; every other file is one sequence\n  \
     wasm:FILE  your own module in WebAssembly (docs/scan.md); it runs in processes of its own, without\n             \
     files or network, and is ended when it exceeds its time or memory\n\n\
+    hf://SITE/rings/RING is scanned at its site, through the site that is asked (--site).\n\n\
     Exits with 1 if some data could not be scanned (the results are printed), with 3 if there is no\n\
     result.\n\n\
     Examples:\n  holdfast scan lab.hf runs/ --module stats\n  \
@@ -49,6 +51,8 @@ pub(crate) struct Args {
     wasm: WasmArgs,
     #[command(flatten)]
     scan: ScanArgs,
+    #[command(flatten)]
+    site: SiteArgs,
 }
 
 /// Options of the modules that search.
@@ -135,6 +139,12 @@ fn module_name(text: &str) -> Result<ModuleName, String> {
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     if matches!(args.module, ModuleName::Stats | ModuleName::Wasm(_)) {
         args.pattern.refuse()?;
+    }
+    if let Some(rings) = DistantRings::among(&args.sources)? {
+        let (command, lines) = ("scan", Lines::of(out.is_json()));
+        let (without, with) = (&[][..], Vec::new());
+        let distant = Distant { rings, command, without, with, sql: None, lines, site: &args.site };
+        return distant.run(out.is_json(), &mut std::io::stdout())?.end();
     }
     match &args.module {
         ModuleName::Stats => statistics(args, out),

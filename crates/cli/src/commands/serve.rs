@@ -2,7 +2,7 @@
 
 use crate::interruption::interruption;
 use crate::out::Out;
-use crate::serving::{self, EventPrinter, OptionsFile, RecorderHolds, TransportChoice};
+use crate::serving::{self, EventPrinter, OptionsFile, RecorderHolds, RingSearches, TransportChoice};
 use holdfast_base::failure::{Failure, Result};
 use holdfast_client::json::StartedServer;
 use holdfast_server::{CatalogSource, RunningServer, Server, ServerOptions};
@@ -34,6 +34,7 @@ const SCHEMA: &str = "holdfast";
     tls = \"self-signed\"                 # or plain, or CERT.pem,KEY.pem\n  \
     [catalog]\n  postgres = \"host=db user=holdfast\"  # else a file in the data folder\n  \
     [store]\n  vault = \"s3\"                        # of the configuration file; else in the data folder\n  \
+    [search]\n  rings = [\"lab\"]                   # that clients may search\n  \
     [limits]\n  upload = \"1TiB\"\n  \
     [[driver]]\n  name = \"headers\"\n  action = { extract = { extractors = [\"fits\", \"dataset\"] } }\n\n\
     Examples:\n  holdfast serve --listen 127.0.0.1:7370\n  \
@@ -80,6 +81,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     options.drivers = file.drivers;
     options.extractors = serving::extractors();
     options.holds = Some(Arc::new(RecorderHolds));
+    options.searches = Some(Arc::new(RingSearches::of(&file.search.rings)));
     let vaults = options.stores.iter().map(|store| store.name.clone()).collect();
     let stop = interruption()?;
     let printer = EventPrinter::start(out.is_json())?;

@@ -5,6 +5,7 @@ mod dataset_extractor;
 mod event_printer;
 mod options_file;
 mod recorder_holds;
+mod ring_searches;
 mod vault_store;
 
 use crate::folders;
@@ -17,6 +18,7 @@ pub(crate) use dataset_extractor::extractors;
 pub(crate) use event_printer::EventPrinter;
 pub(crate) use options_file::{OptionsFile, TransportChoice};
 pub(crate) use recorder_holds::RecorderHolds;
+pub(crate) use ring_searches::{RingSearches, SEARCH};
 pub(crate) use vault_store::stores;
 
 /// Data folder of a server: the given one, or the user's.

@@ -28,6 +28,9 @@ pub(crate) struct OptionsFile {
     /// Vaults of the objects.
     #[serde(default)]
     pub(crate) store: StoreSection,
+    /// Rings that clients may search.
+    #[serde(default)]
+    pub(crate) search: SearchSection,
     /// Limits that differ from the defaults.
     #[serde(default)]
     limits: LimitsSection,
@@ -55,6 +58,15 @@ pub(crate) struct StoreSection {
     /// Further vaults, to which drivers copy.
     #[serde(default)]
     pub(crate) copies: Vec<String>,
+}
+
+/// Section `[search]` of the file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SearchSection {
+    /// Rings of the configuration file that clients may search.
+    #[serde(default)]
+    pub(crate) rings: Vec<String>,
 }
 
 /// Section `[limits]` of the file. The meanings and defaults are those of [`Limits`].

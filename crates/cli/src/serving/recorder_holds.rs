@@ -4,12 +4,13 @@
 
 use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{OrderId, Timestamp};
+use holdfast_client::config::RingEntry;
 use holdfast_client::range::RangeOptions;
 use holdfast_client::times::{self, When};
 use holdfast_client::{Notices, config, orders, session};
 use holdfast_ring::{HoldRequest, Order, Outcome};
 use holdfast_server::{HoldOutcome, HoldTaker, OrderedHold};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Rings of the configuration file.
 pub(crate) struct RecorderHolds;
@@ -30,7 +31,7 @@ impl HoldTaker for RecorderHolds {
 }
 
 fn take(order: &OrderedHold) -> Result<HoldOutcome> {
-    let path = ring(&order.ring)?;
+    let path = ring(&order.ring)?.path;
     let mut reader = session::open(&path)?;
     let streams = reader.streams().map_err(|error| session::ring_failure(&error))?;
     let when = |time: Option<i64>| time.map(|time| When::At(Timestamp(time)));
@@ -70,8 +71,8 @@ fn take(order: &OrderedHold) -> Result<HoldOutcome> {
     Ok(HoldOutcome::Applied { hold: id.0, slots: slots.into(), bytes: bytes.0, expired })
 }
 
-/// Path of a ring by its name in the configuration file. Other sites give names, never paths.
-fn ring(name: &str) -> Result<PathBuf> {
+/// Entry of a ring by its name in the configuration file. Other sites give names, never paths.
+pub(super) fn ring(name: &str) -> Result<RingEntry> {
     let unknown = || {
         Failure::usage(format_args!("no ring is named `{name}` at this site"))
             .advice("write [rings.NAME] into the configuration file of the site's server")
@@ -79,6 +80,6 @@ fn ring(name: &str) -> Result<PathBuf> {
     if name.is_empty() || name.contains('/') {
         return Err(unknown());
     }
-    let path = config::ring(Path::new(name))?.path;
-    if path == Path::new(name) { Err(unknown()) } else { Ok(path) }
+    let entry = config::ring(Path::new(name))?;
+    if entry.path == Path::new(name) { Err(unknown()) } else { Ok(entry) }
 }

@@ -16,6 +16,7 @@ mod datasets;
 mod demo;
 mod dense;
 mod devices;
+mod distant;
 mod examples;
 mod filter;
 mod finding;

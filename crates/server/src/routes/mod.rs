@@ -13,6 +13,7 @@ mod objects;
 mod policies;
 mod rename;
 mod replication;
+mod searches;
 mod sites;
 mod status;
 mod tokens;
@@ -116,6 +117,7 @@ fn private() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(policies::list, policies::set, policies::remove))
         .routes(routes!(jobs::list, jobs::stage))
         .routes(routes!(holds::list, holds::order))
+        .routes(routes!(searches::run))
         .routes(routes!(conflicts::list))
         .routes(routes!(conflicts::settle))
         .routes(routes!(sites::list))
