@@ -11,7 +11,7 @@ use holdfast_base::clean;
 use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_remote::{LOSSY, NewSearch, RemoteError, SearchPart};
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use tokio::sync::mpsc;
 
@@ -36,13 +36,6 @@ pub(crate) enum Lines {
     Text,
     /// No lines: only one site can be asked.
     None,
-}
-
-impl Lines {
-    /// Lines of a command that prints texts, or JSON if it is asked for.
-    pub(crate) fn of(is_json: bool) -> Self {
-        if is_json { Self::Json } else { Self::Text }
-    }
 }
 
 /// Rings of sites, by site.
@@ -111,6 +104,19 @@ impl Distant<'_> {
         let lines = if are_several { self.lines } else { Lines::None };
         collect(&session, searches.collect(), lines, to)
     }
+}
+
+/// Scan of rings at sites, whose lines go to standard output. `without` and `with` are as in [`Distant`].
+pub(crate) fn scan(
+    command: &'static str,
+    rings: DistantRings,
+    (without, with): (&[&'static str], Vec<String>),
+    site: &SiteArgs,
+    is_json: bool,
+) -> Result<()> {
+    let lines = if is_json { Lines::Json } else { Lines::Text };
+    let distant = Distant { rings, command, without, with, sql: None, lines, site };
+    distant.run(is_json, &mut io::stdout())?.end()
 }
 
 /// Options that were given to the command, `--NAME` or `--NAME=VALUE`.

@@ -1,7 +1,7 @@
 //! `holdfast grep`: search the contents of rings, datasets, vaults and files.
 
 use crate::args::{ScanArgs, SiteArgs};
-use crate::distant::{Distant, DistantRings, Lines};
+use crate::distant::{self, DistantRings};
 use crate::out::Out;
 use crate::scanning;
 use holdfast_base::failure::{Failure, Kind, Result};
@@ -128,9 +128,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             return Err(Failure::usage("there is no pattern"));
         }
         let with = patterns.into_iter().map(|pattern| format!("--regexp={pattern}")).collect();
-        let (command, without, lines) = ("grep", &["regexp", "file"][..], Lines::of(out.is_json()));
-        let distant = Distant { rings, command, without, with, sql: None, lines, site: &args.site };
-        return distant.run(out.is_json(), &mut std::io::stdout())?.end();
+        return distant::scan("grep", rings, (&["regexp", "file"], with), &args.site, out.is_json());
     }
     let search = args.search(patterns)?;
     let sources = args.scan.sources(&places, Pick::Elements)?;

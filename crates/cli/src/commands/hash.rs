@@ -1,7 +1,7 @@
 //! `holdfast hash`: digests of files, objects and elements, all algorithms in one pass.
 
 use crate::args::{ScanArgs, SiteArgs};
-use crate::distant::{Distant, DistantRings, Lines};
+use crate::distant::{self, DistantRings};
 use crate::out::Out;
 use crate::scanning;
 use holdfast_base::failure::{Failure, Kind, Result};
@@ -46,10 +46,7 @@ pub(crate) struct Args {
 /// Runs the command `holdfast hash`.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     if let Some(rings) = DistantRings::among(&args.sources)? {
-        let (command, lines) = ("hash", Lines::of(out.is_json()));
-        let (without, with) = (&[][..], Vec::new());
-        let distant = Distant { rings, command, without, with, sql: None, lines, site: &args.site };
-        return distant.run(out.is_json(), &mut std::io::stdout())?.end();
+        return distant::scan("hash", rings, (&[], Vec::new()), &args.site, out.is_json());
     }
     let pick = if args.elements { Pick::Elements } else { Pick::Files };
     let mut algorithms = Vec::new();

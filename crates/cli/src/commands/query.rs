@@ -214,7 +214,8 @@ fn at_sites(args: &Args, rings: DistantRings, sql: &str, out: &Out) -> Result<()
     let ended = distant.run(are_elements && out.is_json(), &mut to)?;
     drop(to);
     // A result without rows has its file, but of no elements none is made.
-    if if are_elements { ended.has_rows() } else { ended.has_result() } {
+    let is_made = if are_elements { ended.has_rows() } else { ended.has_result() };
+    if is_made {
         file.map_or(Ok(()), OutputFile::finish)?;
     }
     ended.end()

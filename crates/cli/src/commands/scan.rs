@@ -1,7 +1,7 @@
 //! `holdfast scan`: run a module over the contents of rings, datasets, vaults and files.
 
 use crate::args::{ScanArgs, SiteArgs};
-use crate::distant::{Distant, DistantRings, Lines};
+use crate::distant::{self, DistantRings};
 use crate::out::{Out, say};
 use crate::scanning;
 use holdfast_base::failure::{Failure, Kind, Result};
@@ -141,10 +141,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         args.pattern.refuse()?;
     }
     if let Some(rings) = DistantRings::among(&args.sources)? {
-        let (command, lines) = ("scan", Lines::of(out.is_json()));
-        let (without, with) = (&[][..], Vec::new());
-        let distant = Distant { rings, command, without, with, sql: None, lines, site: &args.site };
-        return distant.run(out.is_json(), &mut std::io::stdout())?.end();
+        return distant::scan("scan", rings, (&[], Vec::new()), &args.site, out.is_json());
     }
     match &args.module {
         ModuleName::Stats => statistics(args, out),

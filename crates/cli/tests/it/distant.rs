@@ -107,6 +107,13 @@ fn a_search_at_another_site_answers_as_one_there() {
     assert_eq!(fs::read(pcap).unwrap(), fs::read(there.join("here.pcapng")).unwrap());
     let again = said(&a, &["query", "hf://gva/rings/lab", sql, "--format", "pcapng", "-o", pcap]);
     assert!(again.code != Some(0) && again.err.contains("--force"), "{}", again.err);
+    // Whoever asked is in the audit of the ring, by the name that the server knows.
+    let _ = fs::remove_file(pcap);
+    let why = ["--format", "pcapng", "-o", pcap, "--reason", "a burst"];
+    let found = said(&b, &[&["query", "hf://gva/rings/lab", sql], &why[..]].concat());
+    assert_eq!(found.code, Some(0), "{}", found.err);
+    let acts = ends(&there, "audit r.hf --json", 0).out;
+    assert!(acts.contains("a burst") && acts.contains("this machine"), "{acts}");
     let log = said(&b, &["log", "--json"]).out;
     assert!(log.contains("search by grep") && log.contains("hf://gva/rings/lab"), "{log}");
 }
