@@ -145,6 +145,8 @@ pub struct Partial {
     line_ends: u64,
     /// Offset behind the last line end of the block.
     last_line: Option<u64>,
+    /// End of the last match, also of one that no line keeps.
+    matched: Option<u64>,
 }
 
 /// State of an item.
@@ -156,7 +158,7 @@ pub struct State {
     /// Offset of the line at which the next block begins.
     line: u64,
     /// End of the last match.
-    matched: u64,
+    matched: Option<u64>,
     /// Line that further matches may belong to.
     pending: Option<Line>,
 }
@@ -220,12 +222,13 @@ impl Search {
         self.options.wanted == Wanted::Counts
     }
 
-    /// Finds the lines of a block from a place in its own range on.
-    fn lines(&self, block: &Block<'_>, from: usize) -> Result<Partial, ModuleError> {
+    /// Finds the lines of a block from a place in its own range on. An empty match at `matched`, the end of the match before,
+    /// is none: so it is inside a block.
+    fn lines(&self, block: &Block<'_>, from: usize, matched: Option<u64>) -> Result<Partial, ModuleError> {
         let (numbers, counts) = (self.numbers(), self.counts());
         let bytes = block.bytes;
         let own = &block.own;
-        let mut partial = Partial::default();
+        let mut partial = Partial { matched, ..Partial::default() };
         if numbers {
             partial.line_ends = memchr::memchr_iter(b'\n', block.own_bytes()).count() as u64;
         }
@@ -239,6 +242,10 @@ impl Search {
                 return false;
             }
             let span = (block.offset + at as u64, block.offset + end as u64);
+            if at == end && partial.matched == Some(span.1) {
+                return true;
+            }
+            partial.matched = Some(span.1);
             match partial.lines.last_mut() {
                 Some(line)
                     if at <= line_end && memchr::memchr(b'\n', &bytes[at.min(line_end)..at]).is_none() =>
@@ -298,7 +305,7 @@ impl Module for Search {
     }
 
     fn examine(&self, (): &mut (), block: &Block<'_>) -> Result<Partial, ModuleError> {
-        self.lines(block, block.own.start)
+        self.lines(block, block.own.start, None)
     }
 
     fn start(&self, _: &Item<'_>) -> Result<State, ModuleError> {
@@ -312,16 +319,18 @@ impl Module for Search {
         mut partial: Partial,
         out: &mut Outputs<Hit>,
     ) -> Result<Flow, ModuleError> {
-        let first = partial.lines.first().and_then(|line| line.matches.first());
-        if first.is_some_and(|(from, _)| *from < state.matched) {
-            // The last match of the block before reaches into this one.
-            let from = state.matched - block.offset;
-            partial = self.lines(block, (from as usize).min(block.own.end))?;
+        let first = partial.lines.first().and_then(|line| line.matches.first()).copied();
+        if let (Some(matched), Some((from, end))) = (state.matched, first)
+            && (from < matched || end == matched)
+        {
+            // The last match of the block before reaches into this one, or ends where an empty one begins.
+            let from = (matched - block.offset) as usize;
+            partial = self.lines(block, from.min(block.own.end), Some(matched))?;
         }
+        state.matched = partial.matched.or(state.matched);
         let before = state.line_ends;
         for raw in partial.lines {
             let offset = raw.offset.unwrap_or(state.line);
-            state.matched = raw.matches.last().map_or(state.matched, |(_, end)| *end);
             match &mut state.pending {
                 Some(line) if line.offset == offset => {
                     let room = MOST_MATCHES.saturating_sub(line.matches.len());

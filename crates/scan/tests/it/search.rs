@@ -109,6 +109,19 @@ proptest! {
 }
 
 #[test]
+fn an_empty_match_behind_another_one_is_none_at_any_border() {
+    let pattern = Regex::new("x*").unwrap();
+    let search = search("x*", Wanted::Lines);
+    let options = Options { small: 0, block: 4096, ..Options::default() };
+    for lead in 0..3 {
+        // Matches end at every third byte: a border lies behind one of them.
+        let line = format!("{}\n", "xxa".repeat(35));
+        let text = ["a".repeat(lead), line.repeat(4000)].concat().into_bytes();
+        assert_eq!(found(&search, &text, options), naive(&pattern, &text), "{lead}");
+    }
+}
+
+#[test]
 fn bytes_are_found_across_line_ends_and_block_borders() {
     let mut text = vec![0_u8; 40_000];
     let places = [0, 4094, 8190, 16_383, 39_996];
