@@ -89,7 +89,17 @@ fn corpus(dir: &Path) -> PathBuf {
     }
     let made = dir.join("text");
     fs::create_dir(&made).unwrap();
-    let lines = (0..30_000).map(|at| format!("Sherlock Holmes {at} and the Adventure of \u{e9}t\u{e9}\n"));
+    let endings = [
+        "\u{e9}t\u{e9}",
+        "the sherlock holmes of Mr. Adler",
+        "her understandings.",
+        "Mrs Adler",
+        "Mr, Holmes",
+    ];
+    let lines = (0..30_000).map(|at| {
+        let ending = endings[at % endings.len()];
+        format!("Sherlock Holmes {at} and the Adventure of {ending}\n")
+    });
     fs::write(made.join("book.txt"), lines.collect::<String>()).unwrap();
     made
 }

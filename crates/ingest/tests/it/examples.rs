@@ -20,10 +20,11 @@ fn example(name: &str) -> PathBuf {
 /// Whether `program` can be run at all; says so when not.
 fn is_there(program: &str) -> bool {
     let there = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if let Err(error) = &there {
-        println!("skipped: {program} cannot be run: {error}");
+    let can_run = there.as_ref().is_ok_and(|status| !matches!(status.code(), Some(126 | 127)));
+    if !can_run {
+        println!("skipped: {program} cannot be run: {there:?}");
     }
-    there.is_ok()
+    can_run
 }
 
 /// Gives `lines` to `producer` and returns what a source of this kind took, in order: what came with each, and its data.

@@ -156,7 +156,8 @@ fn has_row(text: &str, name: &str, path: &str) -> bool {
     })
 }
 
-/// A tool that is not part of this repository; a test that wants it says so and goes on without.
+/// A tool that is not part of this repository; a test that wants it says so and goes on without, where it is absent or cannot be
+/// started.
 pub fn tool(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let extra = ["/usr/sbin".into(), "/sbin".into()];
@@ -164,10 +165,19 @@ pub fn tool(name: &str) -> Option<PathBuf> {
         .chain(extra)
         .map(|dir: PathBuf| dir.join(name))
         .find(|path| path.is_file());
-    if found.is_none() {
+    let Some(found) = found else {
         eprintln!("{name} is not installed: this part is not checked");
+        return None;
+    };
+    let tried = Command::new(&found).arg("--version").stdin(Stdio::null()).output();
+    // A shell, a loader and a version manager say by these codes that there is no program.
+    match tried.map(|tried| tried.status.code()) {
+        Ok(Some(code)) if code != 126 && code != 127 => Some(found),
+        tried => {
+            eprintln!("{name} cannot be started ({tried:?}): this part is not checked");
+            None
+        }
     }
-    found
 }
 
 /// Runs a recorder to its end with an input; words as in `run`.

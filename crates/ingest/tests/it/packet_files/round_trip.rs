@@ -85,9 +85,9 @@ fn flags_are_written_once() {
 /// What a program prints, or `None` where it is not installed.
 pub(crate) fn run(program: &str, arguments: &[&str], file: &Path) -> Option<String> {
     let output = match Command::new(program).args(arguments).arg(file).output() {
-        Ok(output) => output,
-        Err(error) => {
-            println!("skipped: {program} cannot be run: {error}");
+        Ok(output) if !matches!(output.status.code(), Some(126 | 127)) => output,
+        failed => {
+            println!("skipped: {program} cannot be run: {failed:?}");
             return None;
         }
     };

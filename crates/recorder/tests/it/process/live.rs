@@ -172,9 +172,11 @@ fn a_hold_by_condition_grows_by_what_its_evaluator_finds_and_waits_for_the_next_
     let outcome = connection.order(Order::Extend(late)).unwrap();
     assert_eq!(outcome, Outcome::Extended { added: 0, slots: 1, left: 2, missed: 1 });
     assert_eq!(promised(&mut connection), 2);
-    drop((stdin, connection));
+    drop(connection);
     recorder.signal(Signal::KILL);
     assert!(!recorder.end().status.success());
+    // Only now: a recorder whose input ends would end by itself, and well.
+    drop(stdin);
     let mut reader = reader(&place.ring);
     let hold = reader.holds().unwrap().remove(0);
     let condition_hold = ConditionHold { watermarks: vec![(stream, Ordinal(1))], ..condition_hold };
