@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a program may take to start or to end.
@@ -75,11 +75,11 @@ impl Program {
         };
         let _ = std::fs::remove_file(output);
         let (out, err) = (open(out)?, open(output)?);
-        let mut command = Command::new(path);
+        let mut command = tools::command(path);
         command.args(arguments).stdin(input).stdout(out).stderr(err);
         let command_text = format!("{command:?}");
         let child = command.spawn();
-        let child = child.map_err(|cause| BenchError::program(command_text.clone(), cause))?;
+        let child = child.map_err(|cause| tools::not_started(&command_text, cause))?;
         let noted = register(Cleanup::Program(child.id()));
         Ok(Self { child, command: command_text, output: output.to_owned(), noted })
     }
@@ -114,8 +114,12 @@ impl Program {
     pub fn until(&mut self, what: &str, mut ready: impl FnMut(&Self) -> bool) -> Result<(), BenchError> {
         let start = Instant::now();
         while !ready(self) {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return Err(self.failed(&format!("it ended before {what}")));
+            match self.child.try_wait() {
+                Ok(None) => {}
+                Ok(Some(status)) if tools::is_not_started(status) => {
+                    return Err(tools::not_started(&self.command, self.said()));
+                }
+                _ => return Err(self.failed(&format!("it ended before {what}"))),
             }
             if start.elapsed() > PATIENCE {
                 return Err(self.failed(&format!("no {what} within {PATIENCE:?}")));

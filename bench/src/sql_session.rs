@@ -1,10 +1,10 @@
 //! `holdfast sql` with its input left open: asked again and again, without a program that starts for each question.
 
-use crate::BenchError;
 use crate::cleanup::{Cleanup, CleanupGuard, register};
+use crate::{BenchError, tools};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 /// A session over one ring; ended when dropped.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct SqlSession {
 impl SqlSession {
     /// Begins one.
     pub fn begin(program: &Path, ring: &Path) -> Result<Self, BenchError> {
-        let mut command = Command::new(program);
+        let mut command = tools::command(program);
         command.arg("sql").arg(ring).arg("--json").stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|cause| program_error(&cause))?;
         let noted = register(Cleanup::Program(child.id()));

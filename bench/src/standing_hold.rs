@@ -1,14 +1,14 @@
 //! A standing hold at work beside a recorder, and how long it takes until it has what arrives.
 
-use crate::BenchError;
 use crate::cleanup::{Cleanup, CleanupGuard, register};
 use crate::comparison::tally::Tally;
 use crate::disturbers::runner::joined;
+use crate::{BenchError, tools};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What it looks for: nobody else sends so much.
@@ -42,7 +42,7 @@ impl StandingHold {
         condition: &str,
         quota: &str,
     ) -> Result<Self, BenchError> {
-        let mut command = Command::new(program);
+        let mut command = tools::command(program);
         command.arg("hold").arg(ring).args(["--stream", stream, "--where", condition]);
         command.args(["--standing", "--quota", quota, "--reason", "bench", "--json"]);
         let mut child = command
@@ -135,7 +135,7 @@ pub fn held_after(
     }
     let question =
         format!("select cast(time as bigint), slot from {stream} where {condition} order by ordinal");
-    let came = Command::new(program).arg("query").arg(ring).args([&question, "--format", "csv"]).output();
+    let came = tools::command(program).arg("query").arg(ring).args([&question, "--format", "csv"]).output();
     let came = String::from_utf8_lossy(&came.map_err(|cause| program_error(&cause))?.stdout).into_owned();
     let came = came.lines().skip(1).filter_map(|line| {
         let (time, slot) = line.split_once(',')?;

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Seconds after which it begins another file: what is in one that it still writes is not found.
 const FILE_SECONDS: u32 = 5;
@@ -84,7 +84,7 @@ impl Stenographer {
     /// What it answers to a question: a capture file.
     pub fn ask(&self, question: &str) -> Result<Vec<u8>, BenchError> {
         let file = |name: &str| self.folder.join("certificates").join(name);
-        let mut command = Command::new("curl");
+        let mut command = tools::command("curl");
         command.args(["--silent", "--show-error", "--fail", "--insecure", "--data", question, "--cert"]);
         command.arg(file("client_cert.pem")).arg("--key").arg(file("client_key.pem"));
         command.arg(format!("https://127.0.0.1:{}/query", self.port));

@@ -9,7 +9,7 @@ use std::fs::{self, Permissions};
 use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Seconds after which a script is given up.
 const DEADLINE: u64 = 900;
@@ -147,7 +147,7 @@ impl View {
             "F={}\ns=$EPOCHREALTIME\n{script}\ne=$EPOCHREALTIME\necho \"time $s $e\"",
             self.root.display()
         );
-        let mut command = Command::new("/usr/bin/env");
+        let mut command = tools::command("/usr/bin/env");
         command.args(&self.prefix).args(["timeout", &DEADLINE.to_string(), "bash", "-ec", &script]);
         command.current_dir(self.work.path()).stdin(Stdio::null());
         let done = command.output().map_err(|error| BenchError::program("bash", error))?;

@@ -16,7 +16,7 @@ use crate::{BenchError, Scale, row, tools};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -86,14 +86,7 @@ fn reads(path: &str, block: u64, count: u64) -> String {
 
 /// Seconds of a command.
 fn timed(command: &mut Command) -> Result<f64, BenchError> {
-    let began = Instant::now();
-    let done =
-        command.stdin(Stdio::null()).output().map_err(|error| BenchError::program("holdfast", error))?;
-    let took = began.elapsed().as_secs_f64();
-    if done.status.success() {
-        return Ok(took);
-    }
-    Err(BenchError::program(format!("{command:?}"), String::from_utf8_lossy(&done.stderr)))
+    tools::run(command).map(|(_, seconds)| seconds)
 }
 
 /// Link with a round-trip time in front of a server.
@@ -142,27 +135,27 @@ impl Stand {
     fn fill(&self) -> Result<(), BenchError> {
         let many = Source::make(self.entries, 1)?;
         for (source, name) in [(&self.small, "small"), (&many, "many")] {
-            let mut command = Command::new(&self.holdfast);
+            let mut command = tools::command(&self.holdfast);
             command.args(["put", "-r", "--site", &format!("http://{}", self.site.address())]);
             timed(command.arg(source.folder()).arg(format!("/{PROJECT}/{name}")))?;
         }
         self.put(&self.source, self.site.address(), "large")?;
         let Some(s3) = &self.s3 else { return Ok(()) };
         for (source, name) in [(&self.small, "small"), (&many, "many")] {
-            timed(Command::new("cp").arg("-r").arg(source.folder()).arg(s3.file(name)))?;
+            timed(tools::command("cp").arg("-r").arg(source.folder()).arg(s3.file(name)))?;
         }
-        timed(Command::new("cp").arg(self.source.file(0)).arg(s3.file("large"))).map(drop)
+        timed(tools::command("cp").arg(self.source.file(0)).arg(s3.file("large"))).map(drop)
     }
 
     fn put(&self, source: &Source, address: SocketAddr, name: &str) -> Result<f64, BenchError> {
-        let mut command = Command::new(&self.holdfast);
+        let mut command = tools::command(&self.holdfast);
         command.args(["put", "--site", &format!("http://{address}")]);
         timed(command.arg(source.file(0)).arg(format!("/{PROJECT}/{name}")))
     }
 
     fn get(&self, address: SocketAddr) -> Result<f64, BenchError> {
         let place = WorkFolder::in_memory(self.large)?;
-        let mut command = Command::new(&self.holdfast);
+        let mut command = tools::command(&self.holdfast);
         command.args(["get", "--site", &format!("http://{address}"), &format!("/{PROJECT}/large")]);
         timed(command.arg(place.file("got")))
     }
@@ -202,7 +195,7 @@ impl Stand {
         let stored = took + began.elapsed().as_secs_f64();
         drop(view);
         if let Some(s3) = &self.s3 {
-            timed(Command::new("rm").arg("-rf").arg(s3.file(&name)))?;
+            timed(tools::command("rm").arg("-rf").arg(s3.file(&name)))?;
         }
         Ok(stored)
     }
@@ -388,16 +381,18 @@ fn peers(stand: &Stand, report: &mut Report) -> Result<(), BenchError> {
         for way in &ways {
             let mut seconds = [f64::NAN; Task::ALL.len()];
             for (of, task) in seconds.iter_mut().zip(tasks.clone()) {
-                *of = match stand.task(way, latency, task) {
-                    Ok(seconds) => seconds,
-                    Err(error @ BenchError::Skipped { .. }) => return Err(error),
-                    Err(error) if stand.scale == Scale::Tiny => return Err(error),
-                    // A peer that fails has no figure.
-                    Err(error) => {
-                        report.say(&format!("{} at {latency} ms, {task:?}: {error}", way.name()));
-                        f64::NAN
+                match stand.task(way, latency, task) {
+                    Ok(seconds) => *of = seconds,
+                    Err(error) if !way.is_s3() => return Err(error),
+                    // A peer that is absent or cannot be started is left out.
+                    Err(error @ BenchError::Skipped { .. }) => {
+                        report.say(&format!("without {}: {error}", way.name()));
+                        break;
                     }
-                };
+                    Err(error) if stand.scale == Scale::Tiny => return Err(error),
+                    // One that fails has no figure.
+                    Err(error) => report.say(&format!("{} at {latency} ms, {task:?}: {error}", way.name())),
+                }
             }
             let cells = seconds.iter().map(|seconds| format!("{seconds:.2}"));
             rows.push([format!("{latency} ms"), way.name()].into_iter().chain(cells).collect());
@@ -429,7 +424,7 @@ fn calls(stand: &Stand, report: &mut Report) -> Result<(), BenchError> {
     let time = |way: &Way, script: &str| -> Result<f64, BenchError> {
         View::start(&stand.holdfast, way, proxy.address())?.time(script)
     };
-    let outside = timed(Command::new("bash").args(["-c", &check("/etc/hostname")]))?;
+    let outside = timed(tools::command("bash").args(["-c", &check("/etc/hostname")]))?;
     let microseconds = |seconds: f64| format!("{:.1} µs", seconds / count as f64 * 1e6);
     let mut rows =
         vec![row!["way", "path outside", "path inside", "read of 4 KiB outside", "read of 4 KiB inside"]];

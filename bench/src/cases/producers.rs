@@ -11,7 +11,7 @@ use holdfast_base::ByteSize;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Instant;
 
 /// How elements get there, and bytes of a write that several of them share.
@@ -135,7 +135,7 @@ impl DeliveryBench {
             let command = format!("{} {}", self.producer.display(), arguments.join(" "));
             BenchError::program(command, said)
         };
-        let mut producer = Command::new(&self.producer);
+        let mut producer = tools::command(&self.producer);
         producer.args(arguments).stdin(Stdio::null());
         if let (Transport::Pipe, Some(input)) = (way, &input) {
             // The recorder's input stays open until all is recorded.

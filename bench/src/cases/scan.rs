@@ -12,8 +12,6 @@ use crate::{BenchError, Scale, row, tools};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Instant;
 
 /// Text that stands once in the large files, and in one of the small ones.
 const NEEDLE: &str = "xyzzy-4711";
@@ -119,16 +117,11 @@ impl Contestant {
 
     /// Runs it; the seconds that it takes.
     fn run(&self) -> Result<f64, BenchError> {
-        let began = Instant::now();
-        let done = Command::new(&self.command[0]).args(&self.command[1..]).stdin(Stdio::null()).output();
-        let done = done.map_err(|cause| BenchError::program(self.command.join(" "), cause))?;
-        let took = began.elapsed().as_secs_f64();
-        let said = String::from_utf8_lossy(&done.stdout);
-        if done.status.success() && said.contains(self.expected) {
+        let (said, took) = tools::run(tools::command(&self.command[0]).args(&self.command[1..]))?;
+        if said.contains(self.expected) {
             return Ok(took);
         }
-        let errors = String::from_utf8_lossy(&done.stderr).trim().to_owned();
-        Err(BenchError::program(self.command.join(" "), format!("{}: {said}{errors}", done.status)))
+        Err(BenchError::program(self.command.join(" "), format!("not the expected answer: {said}")))
     }
 }
 

@@ -104,7 +104,7 @@ impl Engine {
         };
         let mut command = match self {
             Self::Holdfast { program, ring, index } => {
-                let mut command = Command::new(program);
+                let mut command = tools::command(program);
                 command.arg("query").arg(ring).args([question, "--format", "csv"]);
                 if let Some(index) = index {
                     command.arg("--index").arg(index);
@@ -112,12 +112,12 @@ impl Engine {
                 command
             }
             Self::Sqlite { file } => {
-                let mut command = Command::new("sqlite3");
+                let mut command = tools::command("sqlite3");
                 command.arg("-readonly").arg(file).arg(question);
                 command
             }
             Self::SqlitePackage { python, file } => {
-                let mut command = Command::new(python);
+                let mut command = tools::command(python);
                 let script = "import sqlite3, sys\n\
                               base = sqlite3.connect('file:' + sys.argv[1] + '?mode=ro', uri=True)\n\
                               print(base.execute(sys.argv[2]).fetchone()[0])";
@@ -125,7 +125,7 @@ impl Engine {
                 command
             }
             Self::Duck { python, file } => {
-                let mut command = Command::new(python);
+                let mut command = tools::command(python);
                 let script = "import duckdb, sys\n\
                               print(duckdb.connect(sys.argv[1], read_only=True).execute(sys.argv[2]).fetchone()[0])";
                 command.args(["-c", script]).arg(file).arg(question);
@@ -149,14 +149,7 @@ impl Engine {
 }
 
 fn output(command: &mut Command) -> Result<String, BenchError> {
-    let text = format!("{command:?}");
-    let done = command.stdin(Stdio::null()).output();
-    let done = done.map_err(|cause| BenchError::program(text.clone(), cause))?;
-    if done.status.success() {
-        Ok(String::from_utf8_lossy(&done.stdout).into_owned())
-    } else {
-        Err(BenchError::program(text, String::from_utf8_lossy(&done.stderr).into_owned()))
-    }
+    tools::run(command).map(|(out, _)| out)
 }
 
 /// Measures each contestant that is installed.
@@ -392,7 +385,7 @@ impl BackgroundCapture {
 
 /// Seconds until the first row of a question that finds everything.
 fn first_row(program: &Path, ring: &Path, question: &str) -> Result<f64, BenchError> {
-    let mut command = Command::new(program);
+    let mut command = tools::command(program);
     command.arg("query").arg(ring).args([question, "--format", "jsonl"]);
     let text = format!("{command:?}");
     let error = |cause: std::io::Error| BenchError::program(text.clone(), cause);
@@ -466,7 +459,7 @@ fn record(
 ) -> Result<(Engine, f64), BenchError> {
     let path = ring.display().to_string();
     let (size, slot) = (ring_bytes(scale).to_string(), scale.pick("256KiB", "64MiB"));
-    output(Command::new(program).args(["format", &path, "--size", &size, "--slot", slot, "--prefill"]))?;
+    output(tools::command(program).args(["format", &path, "--size", &size, "--slot", slot, "--prefill"]))?;
     let mut arguments = vec!["record", &path, "--source", "stdin", "--name", "bench", "--frame", "fixed:20"];
     arguments.extend(ATTRIBUTES.iter().flat_map(|attribute| ["--attr", attribute]));
     let mut recorder = Program::start(program, &arguments, Stdio::piped(), &place.file("recorder"))?;
@@ -494,7 +487,7 @@ fn copied(of: &Engine, place: &WorkFolder) -> Result<(Engine, f64), BenchError> 
     let Engine::Holdfast { program, ring, .. } = of else { return Err(BenchError::skipped("no ring")) };
     let (program, ring, folder) = (program.clone(), ring.clone(), place.file("index"));
     let start = Instant::now();
-    output(Command::new(&program).arg("index").arg(&ring).arg("--once").arg("--index").arg(&folder))?;
+    output(tools::command(&program).arg("index").arg(&ring).arg("--once").arg("--index").arg(&folder))?;
     let took = start.elapsed().as_secs_f64();
     Ok((Engine::Holdfast { program, ring, index: Some(folder) }, took))
 }
@@ -511,7 +504,7 @@ fn element(number: u64, elements: u64) -> [u8; ELEMENT] {
 
 /// Bytes that the slots of a ring have.
 fn written(program: &Path, ring: &Path) -> Result<u64, BenchError> {
-    let text = output(Command::new(program).arg("check").arg(ring).arg("--json"))?;
+    let text = output(tools::command(program).arg("check").arg(ring).arg("--json"))?;
     let last: serde_json::Value =
         text.lines()
             .next_back()
@@ -536,7 +529,7 @@ fn sqlite(place: &WorkFolder, rows: &Path) -> Result<(Engine, f64), BenchError> 
     let file = place.file(ROWS);
     let import = format!(".import {} bench", rows.display());
     let start = Instant::now();
-    output(Command::new(program).arg(&file).args([
+    output(tools::command(program).arg(&file).args([
         "pragma journal_mode = off; pragma synchronous = off; create table bench(a integer, b integer, c integer, d integer)",
         ".mode csv",
         &import,
@@ -551,7 +544,7 @@ fn python() -> PathBuf {
 
 fn duck(place: &WorkFolder, rows: &Path) -> Result<(Engine, f64), BenchError> {
     let python = python();
-    let there = output(Command::new(&python).args(["-c", "import duckdb"]));
+    let there = output(tools::command(&python).args(["-c", "import duckdb"]));
     there
         .map_err(|_| BenchError::skipped("no Python package duckdb here (scripts/need bench installs it)"))?;
     let file = place.file("rows.duckdb");
@@ -561,6 +554,6 @@ fn duck(place: &WorkFolder, rows: &Path) -> Result<(Engine, f64), BenchError> {
                   columns={{'a': 'ubigint', 'b': 'ubigint', 'c': 'ubigint', 'd': 'ubigint'}})\")\n\
                   base.execute('create index bench_a on bench(a)')";
     let start = Instant::now();
-    output(Command::new(&python).args(["-c", script]).arg(&file).arg(rows))?;
+    output(tools::command(&python).args(["-c", script]).arg(&file).arg(rows))?;
     Ok((Engine::Duck { python, file }, start.elapsed().as_secs_f64()))
 }

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 /// The share of the file system that rows fill, once what a transaction's journal may take is left out.
 const FULL: f64 = 0.96;
@@ -37,7 +37,7 @@ struct SqliteShell {
 impl SqliteShell {
     fn open(database: &Path) -> Result<Self, BenchError> {
         let program = tools::need("sqlite3")?;
-        let mut command = Command::new(program);
+        let mut command = tools::command(program);
         command.arg("-batch").arg("-bail").arg(database);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let failed = |said: String| BenchError::program("sqlite3", said);

@@ -1,10 +1,10 @@
 //! `PostgreSQL` server of a bench, in a folder of its own. It ends with the bench.
 
-use crate::{BenchError, Scale, work_folder};
+use crate::{BenchError, Scale, tools, work_folder};
 use holdfast_catalog::{CatalogStore as _, PostgresStore};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 /// Settings of a real run: commits are durable, and statistics are kept, as on an installed server.
 const SETTINGS: [&str; 4] = [
@@ -26,7 +26,7 @@ impl PostgresServer {
     pub fn start(scale: Scale) -> Result<Option<Self>, BenchError> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/catalog/scripts/postgres-server");
         let command = || "postgres-server".to_owned();
-        let child = Command::new(script)
+        let child = tools::command(script)
             .env("TMPDIR", work_folder::parent())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -9,7 +9,7 @@ use holdfast_reader::{Item, RingReader, Selection};
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -130,7 +130,7 @@ pub fn export(
     shape: [&'static str; 4],
     stop: &AtomicBool,
 ) -> Result<u64, BenchError> {
-    let mut command = Command::new(commands);
+    let mut command = tools::command(commands);
     command.arg("read").arg(ring).args(shape).args(["-o", "-"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let failed = |cause| BenchError::program("holdfast read", format!("{cause}"));
