@@ -7,9 +7,11 @@
 mod code;
 mod comments;
 mod docs;
+mod features;
 mod foreign_paths;
 mod layers;
 mod ratchet;
+mod real_inputs;
 mod source;
 mod tree;
 
@@ -80,6 +82,8 @@ pub fn tidy(root: &Path) -> io::Result<Verdict> {
         source::sizes(&tree),
         source::unfinished(&tree),
         foreign_paths::foreign(&tree),
+        real_inputs::are_listed(&tree),
+        features::of_tests(root)?,
     ]
     .concat();
     findings.sort();
