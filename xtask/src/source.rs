@@ -2,10 +2,12 @@
 
 use crate::{Finding, Tree, code};
 
-/// Paths where `unsafe` may stand: the rings of `io_uring`, of packets, the shared memory, answered system calls, and pointers of modules.
-const UNSAFE: [&str; 5] = [
+/// Paths where `unsafe` may stand: the rings of `io_uring`, of packets, the compiler of packet filters, the shared memory,
+/// answered system calls, and pointers of modules.
+const UNSAFE: [&str; 6] = [
     "crates/media/",
     "crates/ingest/src/packet/af_packet",
+    "crates/ingest/src/packet/libpcap.rs",
     "crates/protocol/src/shared",
     "crates/fs/src/shell/sys",
     "sdk/rust/src/",

@@ -1,8 +1,8 @@
 //! Packet filters in tcpdump syntax: compiled by libpcap, run by the kernel (live) or by `bpf` (files).
 
 use super::bpf::{BadProgram, Instruction, Program};
+use super::libpcap::{Compiler, LibpcapError};
 use super::{Interface, LinkType, Packet};
-use std::str::FromStr;
 
 /// Longest expression that is taken; libpcap's parser works recursively.
 pub const MAX_EXPRESSION: usize = 16 << 10;
@@ -31,6 +31,17 @@ pub enum FilterError {
     /// Too long.
     #[error("the filter has {0} bytes; at most {MAX_EXPRESSION} are allowed")]
     TooLong(usize),
+    /// libpcap is not installed.
+    #[error(
+        "cannot compile the filter `{expression}`: {reason}; install libpcap (on Debian the package libpcap0.8), or leave the \
+         filter out"
+    )]
+    Library {
+        /// The filter as given, its beginning if it is long.
+        expression: String,
+        /// Reason why the library cannot be loaded.
+        reason: String,
+    },
     /// libpcap made an invalid program.
     #[error(transparent)]
     Program(#[from] BadProgram),
@@ -46,9 +57,9 @@ impl Filter {
     /// Compiles `expression` for packets that are given whole, as from a file.
     pub fn compile(expression: &str, link_type: LinkType) -> Result<Self, FilterError> {
         check_length(expression)?;
-        let wrong = |error| refused(expression, link_type, &error);
-        let handle = pcap::Capture::dead(pcap::Linktype(link_type.dlt())).map_err(wrong)?;
-        Self::from_compiled(&handle.compile(expression, true).map_err(wrong)?)
+        let wrong = |error| refused(expression, link_type, error);
+        let compiler = Compiler::dead(link_type.dlt()).map_err(wrong)?;
+        Self::from_compiled(compiler.compile(expression).map_err(wrong)?)
     }
 
     /// Compiles `expression` for packets as the kernel sees them on this interface: VLAN tags beside the packet
@@ -60,15 +71,12 @@ impl Filter {
         link_type: LinkType,
     ) -> Result<Self, FilterError> {
         check_length(expression)?;
-        let wrong = |error| refused(expression, link_type, &error);
-        let handle = pcap::Capture::from_device(interface)
-            .map(|handle| handle.buffer_size(1 << 20).snaplen(256).promisc(false))
-            .and_then(pcap::Capture::open)
-            .map_err(wrong)?;
-        if handle.get_datalink().0 != link_type.dlt() {
+        let wrong = |error| refused(expression, link_type, error);
+        let compiler = Compiler::live(interface).map_err(wrong)?;
+        if compiler.link_type() != link_type.dlt() {
             return Self::compile(expression, link_type)?.for_kernel(expression);
         }
-        Self::from_compiled(&handle.compile(expression, true).map_err(wrong)?)?.for_kernel(expression)
+        Self::from_compiled(compiler.compile(expression).map_err(wrong)?)?.for_kernel(expression)
     }
 
     fn for_kernel(self, expression: &str) -> Result<Self, FilterError> {
@@ -78,10 +86,8 @@ impl Filter {
         Ok(self)
     }
 
-    fn from_compiled(compiled: &pcap::BpfProgram) -> Result<Self, FilterError> {
-        let instructions: Result<Vec<_>, _> =
-            compiled.get_instructions().iter().map(|one| parse_instruction(&one.to_string())).collect();
-        Ok(Self { program: Program::new(instructions?)?.keeping(ALL) })
+    fn from_compiled(instructions: Vec<Instruction>) -> Result<Self, FilterError> {
+        Ok(Self { program: Program::new(instructions)?.keeping(ALL) })
     }
 
     /// The program, which keeps all of what it accepts.
@@ -111,27 +117,14 @@ fn blame(link_type: u16, message: &str) -> String {
     format!("cannot be used on packets of link type {link_type}")
 }
 
-fn refused(expression: &str, link_type: LinkType, error: &pcap::Error) -> FilterError {
-    let message = match error {
-        pcap::Error::PcapError(message) => message.clone(),
-        other => other.to_string(),
-    };
+fn refused(expression: &str, link_type: LinkType, error: LibpcapError) -> FilterError {
     let expression = expression.chars().take(200).collect();
-    FilterError::Expression { expression, link_type: link_type.0, message }
-}
-
-/// The crate shows instructions as `code jt jf k` and in no other way.
-fn parse_instruction(text: &str) -> Result<Instruction, BadProgram> {
-    fn field<'a, T: FromStr>(fields: &mut impl Iterator<Item = &'a str>) -> Option<T> {
-        fields.next()?.parse().ok()
+    match error {
+        LibpcapError::Refused(message) => {
+            FilterError::Expression { expression, link_type: link_type.0, message }
+        }
+        LibpcapError::Missing(reason) => FilterError::Library { expression, reason },
     }
-    let mut fields = text.split(' ');
-    let fields = &mut fields;
-    let parsed = (field(fields), field(fields), field(fields), field(fields), fields.next());
-    let (Some(code), Some(if_true), Some(if_false), Some(k), None) = parsed else {
-        return Err(BadProgram::Instruction(0));
-    };
-    Ok(Instruction { code, if_true, if_false, k })
 }
 
 /// One expression for all the interfaces of a file, compiled once for each link type.

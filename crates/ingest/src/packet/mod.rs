@@ -13,6 +13,7 @@ pub mod bpf;
 pub mod filter;
 mod input;
 mod interface;
+mod libpcap;
 pub mod pcap;
 pub mod pcapng;
 mod preamble;
