@@ -2,7 +2,8 @@
 //!
 //! Tables and statements belong to the modules that use them (`upload_table`, `token_table`).
 
-use crate::error::ServerError;
+use crate::data_folder::private_file;
+use crate::error::{ServerError, reason};
 use rusqlite::{Connection, ErrorCode};
 use std::fmt;
 use std::path::Path;
@@ -89,6 +90,8 @@ impl Database {
                 "check the file and its folder, or restore it",
             )
         };
+        // SQLite gives its log and its shared memory the permissions of the database.
+        private_file(path).map_err(|error| failed(&reason(&error)))?;
         let connection = Connection::open(path).map_err(|error| failed(&error))?;
         let settings = match sharing {
             Sharing::Exclusive => "PRAGMA locking_mode=EXCLUSIVE; ",

@@ -5,7 +5,7 @@ use crate::upload_record::BLOCK_BYTES;
 use crate::upload_table::BlockHash;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// File that is open for appending. Bytes behind the durable offset count only after [`sync`](Self::sync).
@@ -23,7 +23,7 @@ pub(crate) struct GrowingFile {
 impl GrowingFile {
     /// Makes an empty file; its entry in the folder is durable only after a sync of the folder.
     pub(crate) fn create(path: &Path) -> io::Result<()> {
-        OpenOptions::new().write(true).create_new(true).open(path).map(drop)
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map(drop)
     }
 
     /// Opens a file, cuts off what lies behind the durable offset, and hashes its unfinished block again. Appends fail with

@@ -19,6 +19,7 @@ mod concatenation;
 mod connection;
 mod contents;
 mod copies;
+mod data_folder;
 mod database;
 mod delivery;
 mod directory;

@@ -1,4 +1,4 @@
-//! Recovery of uploads at a start: locks the data folder, compares records with files, and resumes background work.
+//! Recovery of uploads at a start: compares records with files, and resumes background work.
 
 use crate::clock::Clock;
 use crate::database::{Database, Sharing};
@@ -10,41 +10,19 @@ use crate::options::Limits;
 use crate::upload_record::{BLOCK_BYTES, UploadKind, UploadRecord, UploadState};
 use crate::upload_store::{UploadStore, remove_orphans};
 use crate::upload_table;
-use rustix::fs::FlockOperation;
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
-
-/// File whose lock keeps a second server out of a data folder.
-const LOCK_FILE: &str = "lock";
 
 /// Database of uploads in the data folder.
 const UPLOADS_FILE: &str = "uploads.db";
 
 /// Folder of growing files in the data folder.
 const UPLOADS_FOLDER: &str = "uploads";
-
-/// Makes the data folder, readable by its owner only, and locks it.
-pub(crate) fn lock_data_folder(data: &Path) -> Result<File, ServerError> {
-    let failed = |error: io::Error| ServerError::io("open the data folder", data, &error);
-    DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(failed)?;
-    let path = data.join(LOCK_FILE);
-    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(ServerError::failed(
-            format_args!("use the data folder {}", data.display()),
-            "another server uses it",
-            "stop that server, or choose another folder",
-        )),
-        Err(error) => Err(failed(error.into())),
-        Ok(()) => Ok(file),
-    }
-}
 
 /// Opens the uploads of a locked data folder. Unfinished background work is sent to `work`.
 pub(crate) fn open_uploads(
@@ -104,20 +82,4 @@ fn repair(record: &mut UploadRecord, folder: &Path) -> io::Result<bool> {
         record.state = if is_final { UploadState::Assembling } else { UploadState::Receiving };
     }
     Ok(true)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_data_folder_belongs_to_one_server() {
-        let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("new/data");
-        let lock = lock_data_folder(&data).unwrap();
-        let error = lock_data_folder(&data).unwrap_err().to_string();
-        assert!(error.contains("another server uses it; stop that server"), "{error}");
-        drop(lock);
-        lock_data_folder(&data).unwrap();
-    }
 }

@@ -4,6 +4,8 @@ use super::{Access, CatalogStore, Dialect, SqlValue};
 use crate::error::{Result, StoreError};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, ToSql, params_from_iter};
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -28,6 +30,9 @@ impl SqliteStore {
     /// Opens a file, and creates it if it is missing.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let failed = |error: rusqlite::Error| store_error("open", path, &error);
+        // The catalog has tokens of other sites. SQLite gives its log and its shared memory the permissions of the database;
+        // a file that cannot be made is told by the opening.
+        let _ = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
         let connection = Connection::open(path).map_err(failed)?;
         connection.busy_timeout(BUSY).map_err(failed)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);

@@ -7,7 +7,7 @@ use crate::error::reason;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 /// Piece in which files are copied between file systems.
@@ -116,7 +116,8 @@ fn copy(source: &Source<'_>, target: &Path) -> io::Result<()> {
         return compare(source, target);
     }
     let unfinished = unfinished(target);
-    let mut copy = File::create(&unfinished)?;
+    remove_file(&unfinished)?;
+    let mut copy = File::options().write(true).create_new(true).mode(0o600).open(&unfinished)?;
     let copied = hash_into(source.file, &mut copy).and_then(|hash| {
         copy.sync_all()?;
         if hash != source.blake3 {

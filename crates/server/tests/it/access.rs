@@ -3,6 +3,7 @@
 use crate::client::{Client, metadata};
 use crate::world::World;
 use holdfast_server::Scope;
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 #[test]
@@ -26,6 +27,30 @@ fn access_is_open_on_loopback_until_the_first_token() {
     // Without its only token the server does not open again.
     assert!(world.server().tokens().revoke(info.id).unwrap());
     client.get("/tokens").expect(401);
+}
+
+#[test]
+fn new_files_are_private_whatever_the_umask_is() {
+    rustix::process::umask(rustix::fs::Mode::empty());
+    let world = World::new();
+    let stored = world.client().upload("a", b"stored");
+    world.until_stored(&stored);
+    world.client().create("b", Some(9));
+    let mut folders = vec![world.data().to_owned()];
+    let mut found = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let (path, about) = entry.map(|entry| (entry.path(), entry.metadata().unwrap())).unwrap();
+            if about.is_dir() {
+                folders.push(path);
+            } else {
+                assert_eq!(about.permissions().mode() & 0o077, 0, "{}", path.display());
+                found += 1;
+            }
+        }
+    }
+    assert!(found >= 8, "{found} files");
+    assert_eq!(std::fs::metadata(world.data()).unwrap().permissions().mode() & 0o077, 0);
 }
 
 #[test]
