@@ -4,6 +4,7 @@
 
 use crate::app::App;
 use crate::authorization::{Verb, decide, decide_right};
+use crate::cross_site;
 use crate::object_path::ProjectName;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemKind};
@@ -130,6 +131,11 @@ pub(crate) async fn check_access(State(app): State<Arc<App>>, mut request: Reque
     let is_public = request.method() == Method::OPTIONS || is_log_in;
     let peer = request.extensions().get::<Peer>().copied();
     let (method, address) = (request.method().clone(), request.uri().to_string());
+    if let Err(problem) = cross_site::check(&method, request.headers()) {
+        app.audit_denied(None, peer, method.as_str(), address);
+        drain(&app.uploads, request.into_body()).await;
+        return problem.into_response();
+    }
     match find_access(&app, request.headers(), peer).await {
         Ok(access) => {
             let known = access.clone();

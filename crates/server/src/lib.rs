@@ -19,6 +19,7 @@ mod concatenation;
 mod connection;
 mod contents;
 mod copies;
+mod cross_site;
 mod data_folder;
 mod database;
 mod delivery;

@@ -28,6 +28,7 @@ use crate::access::{Access, Peer, check_access};
 use crate::app::App;
 use crate::authorization::Verb;
 use crate::contents::STATE;
+use crate::cross_site::{RESOURCE_POLICY, SAME_ORIGIN};
 use crate::live_upload::LiveUpload;
 use crate::log::Event;
 use crate::object_path::{ObjectPath, ProjectName};
@@ -165,6 +166,7 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
     if let Some(kind) = response.extensions().get::<ProblemKind>() {
         app.metrics.reject(*kind);
     }
+    response.headers_mut().insert(RESOURCE_POLICY, SAME_ORIGIN);
     app.metrics.requests.record(started.elapsed());
     app.log.event(&Event::Request {
         method,

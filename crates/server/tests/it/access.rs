@@ -30,6 +30,42 @@ fn access_is_open_on_loopback_until_the_first_token() {
 }
 
 #[test]
+fn web_pages_of_other_origins_change_nothing_and_read_nothing() {
+    let world = World::new();
+    let client = world.client();
+    let upload = client.upload("a", b"kept");
+    world.until_stored(&upload);
+    let foreign = ("Origin", "https://evil.example");
+    for (method, path) in [
+        ("DELETE", "/catalog/entries?path=/default/a"),
+        ("POST", "/catalog/moves?from=/default/a&to=/default/b"),
+        ("POST", "/catalog/copies?from=/default/a&to=/default/b"),
+        ("POST", "/catalog/collections?path=/default/d"),
+        ("POST", "/tokens"),
+        ("POST", "/files/"),
+        ("POST", "/login"),
+    ] {
+        for header in
+            [foreign, ("Origin", "null"), ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Site", "same-site")]
+        {
+            let refused = client.send(method, path, &[header], &[]).expect(403);
+            assert_eq!(refused.problem(), "forbidden", "{method} {path} {header:?}");
+        }
+    }
+    let by_name = [("X-HTTP-Method-Override", "DELETE"), foreign];
+    client.send("GET", "/catalog/entries?path=/default/a", &by_name, &[]).expect(403);
+    let read = client.send("GET", "/projects/default/a", &[foreign], &[]).expect(200);
+    assert!(read.headers.iter().all(|(name, _)| !name.starts_with("access-control-")), "{:?}", read.headers);
+    assert_eq!(read.header("cross-origin-resource-policy"), Some("same-origin"));
+    // Its own pages, programs, and programs in browsers that have a token may change things.
+    let own = format!("http://{}", client.address);
+    client.send("POST", "/catalog/collections?path=/default/own", &[("Origin", &own)], &[]).expect(201);
+    let (_, token) = world.token(&[Scope::Admin], None);
+    let client = client.with_token(&token);
+    client.send("DELETE", "/catalog/entries?path=/default/a", &[foreign], &[]).expect(200);
+}
+
+#[test]
 fn new_files_are_private_whatever_the_umask_is() {
     rustix::process::umask(rustix::fs::Mode::empty());
     let world = World::new();
