@@ -10,8 +10,10 @@ use crate::principal::Principal;
 use crate::problem::{Problem, ProblemKind};
 use crate::rate_limiter::Client;
 use crate::receiver::drain;
+use crate::strangers::Stranger;
 use crate::token::{Scope, TokenInfo};
 use crate::token_store::TokenRefusal;
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -21,9 +23,13 @@ use http::{HeaderMap, Method};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// Address of logging in, the only one with `POST` that needs no token.
 const LOG_IN: &str = "/login";
+
+/// Bytes of the body of a request that needs no token: a log-in.
+const MOST_PUBLIC_BODY: usize = 64 << 10;
 
 /// Challenge of the answer to a token that is not accepted.
 const INVALID_TOKEN: &str = "Bearer realm=\"holdfast\", error=\"invalid_token\"";
@@ -130,6 +136,7 @@ pub(crate) async fn check_access(State(app): State<Arc<App>>, mut request: Reque
     let is_log_in = request.method() == Method::POST && request.uri().path() == LOG_IN;
     let is_public = request.method() == Method::OPTIONS || is_log_in;
     let peer = request.extensions().get::<Peer>().copied();
+    let stranger = request.extensions().get::<Arc<Stranger>>().cloned();
     let (method, address) = (request.method().clone(), request.uri().to_string());
     if let Err(problem) = cross_site::check(&method, request.headers()) {
         app.audit_denied(None, peer, method.as_str(), address);
@@ -138,6 +145,9 @@ pub(crate) async fn check_access(State(app): State<Arc<App>>, mut request: Reque
     }
     match find_access(&app, request.headers(), peer).await {
         Ok(access) => {
+            if let Some(stranger) = stranger {
+                stranger.is_known_now();
+            }
             let known = access.clone();
             let id = access.token.as_ref().map(|token| token.id);
             request.extensions_mut().insert(access);
@@ -151,7 +161,12 @@ pub(crate) async fn check_access(State(app): State<Arc<App>>, mut request: Reque
             }
             response
         }
-        Err(problem) if is_public && problem.kind() == ProblemKind::Unauthorized => next.run(request).await,
+        Err(problem) if is_public && problem.kind() == ProblemKind::Unauthorized => {
+            match public_body(request, app.limits.header_time).await {
+                Ok(request) => next.run(request).await,
+                Err(problem) => problem.into_response(),
+            }
+        }
         Err(problem) => {
             if problem.kind() == ProblemKind::Unauthorized {
                 app.audit_denied(None, peer, method.as_str(), address);
@@ -161,6 +176,21 @@ pub(crate) async fn check_access(State(app): State<Arc<App>>, mut request: Reque
             problem.into_response()
         }
     }
+}
+
+/// Reads the body of a request that needs no token, within bounds of size and time.
+async fn public_body(request: Request, time: Duration) -> Result<Request, Problem> {
+    let (parts, body) = request.into_parts();
+    let slow = |_| {
+        let detail = "cannot read the request: its body comes too slowly; send it again";
+        Problem::new(ProblemKind::BodyTimeout, detail)
+    };
+    let read = timeout(time, to_bytes(body, MOST_PUBLIC_BODY)).await.map_err(slow)?;
+    let body = read.map_err(|error| {
+        let detail = format_args!("cannot read the request: {error}; send at most {MOST_PUBLIC_BODY} bytes");
+        Problem::new(ProblemKind::TooLarge, detail)
+    })?;
+    Ok(Request::from_parts(parts, Body::from(body)))
 }
 
 async fn find_access(app: &App, headers: &HeaderMap, peer: Option<Peer>) -> Result<Access, Problem> {

@@ -3,6 +3,8 @@
 use crate::access::Peer;
 use crate::app::App;
 use crate::problem::Problem;
+use crate::routes::overload_router;
+use crate::strangers::{Stranger, Strangers};
 use axum::Router;
 use axum::body::Body;
 use axum::response::IntoResponse as _;
@@ -11,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -19,7 +22,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
@@ -27,10 +30,12 @@ use tower::ServiceExt as _;
 /// Pause after a failed accept, as when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Body of the answer to plain connections beyond the limit.
-const REFUSAL: &str = "{\"type\":\"urn:holdfast:problem:too-many-connections\",\
-    \"title\":\"The number of connections is at its limit\",\"status\":503,\
-    \"detail\":\"cannot serve the connection: too many are open; try again later\"}";
+/// Connections beyond the limit that are answered at once; the oldest gives way to a new one, so that one that asks is answered
+/// however many say nothing.
+const OVERLOAD: usize = 16;
+
+/// Time for the head of a request of a connection beyond the limit.
+const OVERLOAD_TIME: Duration = Duration::from_secs(5);
 
 /// Listener with its encryption.
 pub(crate) struct Listener {
@@ -46,6 +51,9 @@ pub(crate) async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let permits = Arc::new(Semaphore::new(app.limits.connections));
+    let strangers = Strangers::new(app.limits.strangers);
+    let overload = overload_router(Arc::clone(&app));
+    let mut refused: VecDeque<AbortHandle> = VecDeque::new();
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -64,16 +72,29 @@ pub(crate) async fn serve(
                 continue;
             }
         };
-        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else {
-            app.metrics.rejected_connections.add(1);
-            refuse(stream, listener.tls.is_some());
-            continue;
-        };
-        let (app, router, stop, tls) = (Arc::clone(&app), router.clone(), stop.clone(), listener.tls.clone());
-        connections.spawn(async move {
-            let _permit = permit;
-            serve_stream(stream, peer, tls, &app, router, stop).await;
-        });
+        let permit = Arc::clone(&permits).try_acquire_owned().ok();
+        let admitted = permit.zip(strangers.admit(peer.ip()));
+        let (app, stop, tls) = (Arc::clone(&app), stop.clone(), listener.tls.clone());
+        if let Some((permit, stranger)) = admitted {
+            let (router, time) = (router.clone(), app.limits.header_time);
+            let client = Client { peer, stranger: Some(stranger), time };
+            connections.spawn(async move {
+                let _permit = permit;
+                serve_stream(stream, client, tls, &app, router, stop).await;
+            });
+        } else {
+            let router = overload.clone();
+            let client = Client { peer, stranger: None, time: app.limits.header_time.min(OVERLOAD_TIME) };
+            refused.retain(|connection| !connection.is_finished());
+            if refused.len() >= OVERLOAD
+                && let Some(oldest) = refused.pop_front()
+            {
+                oldest.abort();
+            }
+            refused.push_back(connections.spawn(async move {
+                serve_stream(stream, client, tls, &app, router, stop).await;
+            }));
+        }
     }
     drop(listener);
     while let Some(ended) = connections.join_next().await {
@@ -89,24 +110,18 @@ fn report(app: &App, ended: Result<(), tokio::task::JoinError>) {
     }
 }
 
-/// Answers a connection beyond the limit without waiting for its request.
-fn refuse(stream: TcpStream, is_encrypted: bool) {
-    if !is_encrypted && let Ok(stream) = stream.into_std() {
-        // The socket is new, so that its buffer takes the short answer at once.
-        use std::io::Write as _;
-        let head = format!(
-            "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: 5\r\n\
-             connection: close\r\ncontent-length: {}\r\n\r\n{REFUSAL}",
-            REFUSAL.len()
-        );
-        let _ = (&stream).write_all(head.as_bytes());
-        let _ = stream.shutdown(std::net::Shutdown::Write);
-    }
+/// Client of a connection.
+struct Client {
+    peer: SocketAddr,
+    /// Place among the strangers of its address; nothing beyond the limit, where each connection has one request.
+    stranger: Option<Arc<Stranger>>,
+    /// Time for the head of a request, and for a TLS handshake.
+    time: Duration,
 }
 
 async fn serve_stream(
     stream: TcpStream,
-    peer: SocketAddr,
+    client: Client,
     tls: Option<TlsAcceptor>,
     app: &App,
     router: Router,
@@ -114,9 +129,9 @@ async fn serve_stream(
 ) {
     let _ = stream.set_nodelay(true);
     let served = match tls {
-        None => serve_http(stream, peer, app, router, stop).await,
-        Some(tls) => match timeout(app.limits.header_time, tls.accept(stream)).await {
-            Ok(Ok(stream)) => serve_http(stream, peer, app, router, stop).await,
+        None => serve_http(stream, client, router, stop).await,
+        Some(tls) => match timeout(client.time, tls.accept(stream)).await {
+            Ok(Ok(stream)) => serve_http(stream, client, router, stop).await,
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err("the TLS handshake took too long".to_owned()),
         },
@@ -128,15 +143,20 @@ async fn serve_stream(
 
 async fn serve_http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
-    peer: SocketAddr,
-    app: &App,
+    client: Client,
     router: Router,
     mut stop: watch::Receiver<bool>,
 ) -> Result<(), String> {
+    let Client { peer, stranger, time } = client;
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(time).keep_alive(stranger.is_some());
     let service = service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
         override_method(&mut request);
         request.extensions_mut().insert(Peer(peer));
+        if let Some(stranger) = &stranger {
+            request.extensions_mut().insert(Arc::clone(stranger));
+        }
         // A task of its own: a client that goes away must not end its request in the middle of a change.
         let handled = tokio::spawn(router.clone().oneshot(request));
         async move {
@@ -145,8 +165,6 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
             })
         }
     });
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(app.limits.header_time);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let mut is_stopping = false;
     let served = loop {

@@ -51,6 +51,7 @@ mod searches;
 mod server;
 mod site;
 mod store_error;
+mod strangers;
 mod timing;
 mod tls;
 mod token;

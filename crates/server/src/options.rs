@@ -40,6 +40,8 @@ pub enum Transport {
 pub struct Limits {
     /// Connections at the same time: each may occupy one blocking thread.
     pub connections: usize,
+    /// Connections of one address that have shown no valid token: a quarter of all, so that others find room.
+    pub strangers: usize,
     /// Bytes of one request's body: a bound for a client that never ends.
     pub request_body: u64,
     /// Bytes of one upload: below the greatest file of ext4, 16 TiB.
@@ -85,6 +87,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 256,
+            strangers: 64,
             request_body: 1 << 40,
             upload: 8 << 40,
             open_uploads: 10_000,

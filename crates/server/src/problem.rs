@@ -63,6 +63,7 @@ problems! {
     ChecksumMismatch = 460, "checksum-mismatch", "The checksum does not match the body";
     Internal = 500, "internal", "The server cannot do the request";
     Busy = 503, "busy", "The memory for request bodies is at its limit";
+    TooManyConnections = 503, "too-many-connections", "The number of connections is at its limit";
     TooManyUploads = 503, "too-many-uploads", "The number of open uploads is at its limit";
     DiskFull = 507, "disk-full", "The disk of the server is full";
 }

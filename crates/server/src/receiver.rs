@@ -26,6 +26,9 @@ const QUEUE: usize = 8;
 /// Bytes of a refused body that are read and dropped, so that the client reads the answer before its connection ends.
 const MOST_DRAINED: u64 = 8 << 20;
 
+/// Time for the rest of a refused body: who sends it slowly sees a broken connection in the place of the answer.
+const DRAIN_TIME: Duration = Duration::from_secs(10);
+
 /// Reason why not all of a body was accepted.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReceiveError {
@@ -176,7 +179,7 @@ pub(crate) async fn drain(store: &UploadStore, mut body: Body) {
             left = rest;
         }
     };
-    let _ = timeout(store.limits.body_idle, read).await;
+    let _ = timeout(store.limits.body_idle.min(DRAIN_TIME), read).await;
 }
 
 /// Appends pieces to the file; runs on a blocking thread. Returns also the time of the work without that of waiting.

@@ -74,6 +74,7 @@ pub(crate) struct SearchSection {
 #[serde(deny_unknown_fields)]
 struct LimitsSection {
     connections: Option<usize>,
+    strangers: Option<usize>,
     #[serde(default, deserialize_with = "parsed_if")]
     request: Option<ByteSize>,
     #[serde(default, deserialize_with = "parsed_if")]
@@ -146,6 +147,7 @@ impl OptionsFile {
         let size = |given: Option<ByteSize>, default: u64| given.map_or(default, |size| size.0);
         Limits {
             connections: given.connections.unwrap_or(defaults.connections),
+            strangers: given.strangers.unwrap_or(defaults.strangers),
             request_body: size(given.request, defaults.request_body),
             upload: size(given.upload, defaults.upload),
             open_uploads: given.open_uploads.unwrap_or(defaults.open_uploads),

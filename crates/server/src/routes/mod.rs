@@ -42,7 +42,7 @@ use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use holdfast_catalog::{CatalogPath, Right};
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, RETRY_AFTER};
 use std::sync::Arc;
 use std::time::Instant;
 use utoipa::OpenApi;
@@ -151,6 +151,17 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .fallback(|| std::future::ready(Problem::not_found("the address")))
         .layer(from_fn_with_state(Arc::clone(&app), observe))
         .with_state(app)
+}
+
+/// Router of the connections beyond the limit: a sign of life, and the reason of refusal.
+pub(crate) fn overload_router(app: Arc<App>) -> Router {
+    let refuse = |State(app): State<Arc<App>>| async move {
+        app.metrics.rejected_connections.add(1);
+        let detail = "cannot serve the connection: too many are open; try again later";
+        Problem::new(ProblemKind::TooManyConnections, detail).with(RETRY_AFTER, 5)
+    };
+    let health = axum::routing::get(status::health);
+    Router::new().route("/healthz", health).fallback(refuse).with_state(app)
 }
 
 /// Outermost layer: logs and counts requests, and turns errors of the framework into problem bodies.

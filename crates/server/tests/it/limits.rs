@@ -2,7 +2,9 @@
 
 use crate::client::{contents, finish, metadata};
 use crate::world::World;
+use holdfast_server::Scope;
 use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::Duration;
 
 #[test]
@@ -65,14 +67,82 @@ fn connections_beyond_the_limit_are_told_so() {
         first.read_exact(&mut byte).unwrap();
         answer.push(byte[0]);
     }
-    let refused = client.get("/healthz").expect(503);
+    let refused = client.get("/openapi.json").expect(503);
     assert_eq!(refused.problem(), "too-many-connections");
     assert_eq!(refused.header("retry-after"), Some("5"));
-    drop(first);
+    // Who watches the server is answered all the same, also if others say nothing.
+    let silent: Vec<_> =
+        (0..40).map(|_| client.start("GET", "/openapi.json", &[("X", "a")], Some(1))).collect();
+    client.get("/healthz").expect(200);
+    drop((first, silent));
     crate::status::until(&client, || {
-        client.start("GET", "/healthz", &[], None);
-        finish(client.start("GET", "/healthz", &[], None)).is_some_and(|answer| answer.status == 200)
+        finish(client.start("GET", "/openapi.json", &[], None)).is_some_and(|answer| answer.status == 200)
     });
+}
+
+/// Connection from another address of this machine.
+fn connect_from(address: &str, to: std::net::SocketAddr) -> TcpStream {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let stream = runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind((address.parse::<std::net::Ipv4Addr>().unwrap(), 0).into()).unwrap();
+        socket.connect(to).await.unwrap().into_std().unwrap()
+    });
+    stream.set_nonblocking(false).unwrap();
+    stream
+}
+
+#[test]
+fn a_client_without_a_token_cannot_hold_all_connections() {
+    let world = World::with(|options| {
+        options.limits.connections = 8;
+        options.limits.strangers = 4;
+    });
+    let (_, token) = world.token(&[Scope::Read], None);
+    let client = world.client();
+    // Heads that never end, and the body of a request that is refused.
+    let dribbled: Vec<_> = (0..40)
+        .map(|number| {
+            let mut stream = TcpStream::connect(client.address).unwrap();
+            let start: &[u8] = if number % 2 == 0 {
+                b"GET /tokens HTTP/1.1\r\nHost: a\r\nX: "
+            } else {
+                b"PATCH /files/0 HTTP/1.1\r\nHost: a\r\nContent-Length: 9000000\r\n\r\na"
+            };
+            let _ = stream.write_all(start);
+            stream
+        })
+        .collect();
+    client.get("/healthz").expect(200);
+    // Clients with a token, even more than strangers are admitted, find room.
+    let kept: Vec<_> = (0..4)
+        .map(|_| {
+            let mut stream = connect_from("127.0.0.2", client.address);
+            let request =
+                format!("GET /catalog/list HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n\r\n");
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut start = [0; 12];
+            stream.read_exact(&mut start).unwrap();
+            assert_eq!(&start, b"HTTP/1.1 200");
+            stream
+        })
+        .collect();
+    drop((dribbled, kept));
+}
+
+#[test]
+fn the_body_of_a_request_without_a_token_ends_in_time() {
+    let world = World::with(|options| options.limits.header_time = Duration::from_millis(100));
+    world.token(&[Scope::Read], None);
+    let json = ("Content-Type", "application/json");
+    let mut slow = world.client().start("POST", "/login", &[json], Some(1000));
+    slow.set_read_timeout(Some(crate::world::PATIENCE)).unwrap();
+    slow.write_all(b"{").unwrap();
+    assert_eq!(finish(slow).unwrap().expect(408).problem(), "body-timeout");
+    let world = World::new();
+    world.token(&[Scope::Read], None);
+    let large = world.client().send("POST", "/login", &[json], &[b' '; 70_000]);
+    assert_eq!(large.expect(413).problem(), "too-large");
 }
 
 #[test]
