@@ -33,7 +33,7 @@ mod vector;
 pub use catalog::{
     Applied, AttributeChange, Catalog, ConflictState, CopyBatch, Entry, Find, FindPage, Found, Host,
     LinkTarget, Listing, MAX_PAGE, NewReplica, NewVersion, OnlyReplica, Put, Quarantined, RecordedConflict,
-    Stat, Stored, SystemHost, Trashed, VersionInfo, WrittenValue,
+    Stat, StatById, Stored, SystemHost, Trashed, VersionInfo, WrittenValue,
 };
 pub use condition::{Condition, ConditionError, Operator, Pattern};
 pub use delivery::{Readiness, readiness};

@@ -36,6 +36,8 @@ pub struct ReadRequest {
     pub path: String,
     /// Version in the archive; `None` for the newest contents.
     pub version: Option<String>,
+    /// Identity of the object: with a version, it is read wherever the object is by now, whatever has its path.
+    pub object: Option<String>,
     /// Range of bytes; `None` for the whole object.
     pub range: Option<ByteRange>,
     /// True to read a growing object until it is complete, without a limit of time.
@@ -64,6 +66,14 @@ pub struct ObjectReader {
 impl Site {
     /// Opens the contents of an object.
     pub async fn read(&self, read: &ReadRequest) -> Result<ObjectReader, RemoteError> {
+        if let (Some(object), Some(version)) = (&read.object, &read.version) {
+            let url = self.address(["catalog", "versions", object, version])?;
+            match self.read_at(url, read).await {
+                // An older site knows paths only.
+                Err(error) if error.kind == RemoteErrorKind::NotFound => {}
+                opened => return opened,
+            }
+        }
         let mut url = self.address(["projects", &read.project].into_iter().chain(read.path.split('/')))?;
         if let Some(version) = &read.version {
             url.query_pairs_mut().append_pair("version", version);
@@ -71,6 +81,10 @@ impl Site {
         if read.follow {
             url.query_pairs_mut().append_pair("follow", "true");
         }
+        self.read_at(url, read).await
+    }
+
+    async fn read_at(&self, url: Url, read: &ReadRequest) -> Result<ObjectReader, RemoteError> {
         let mut request = self.request(Method::GET, &url);
         if let Some(ByteRange { first, last }) = read.range {
             let last = last.map(|last| last.to_string()).unwrap_or_default();

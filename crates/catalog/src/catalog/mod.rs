@@ -42,7 +42,7 @@ pub use objects::{NewReplica, NewVersion, Put, Stored};
 pub use quarantine::Quarantined;
 pub use replicas::OnlyReplica;
 pub use replication::Applied;
-pub use stat::Stat;
+pub use stat::{Stat, StatById};
 pub use tree::Trashed;
 
 /// Most rows of one page: bounds memory and the length of a transaction.

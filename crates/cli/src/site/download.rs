@@ -65,6 +65,7 @@ impl Download<'_> {
             version: self.version.map(str::to_owned),
             range: self.range,
             follow: self.follow,
+            ..ReadRequest::default()
         };
         let mut reader = site.read(&request).await.map_err(|error| failure(&error))?;
         self.check_complete(&reader)?;

@@ -6,6 +6,7 @@ mod body;
 pub(super) mod replicas;
 pub(super) mod trash;
 pub(super) mod tree;
+pub(super) mod versions;
 
 use crate::access::Access;
 use crate::app::App;

@@ -3,7 +3,7 @@
 use super::{NamedStore, SiteArchive, catalog_path, failed, found, stored_version, tag_of, version_of};
 use crate::archive::{ArchiveError, OpenVersion, ReadAt, VersionId};
 use crate::object_path::{ObjectPath, ProjectName};
-use holdfast_catalog::{ObjectId, Replica, ReplicaState, Stat, Tag, Version};
+use holdfast_catalog::{CatalogPath, ObjectId, Replica, ReplicaState, Stat, Tag, Version};
 use std::sync::Weak;
 
 impl SiteArchive {
@@ -40,6 +40,20 @@ impl SiteArchive {
             return Ok(None);
         };
         let contents = self.open_replica(&stat, version)?;
+        Ok(Some(OpenVersion { stored: stored_version(&path, version), contents }))
+    }
+
+    /// Opens a version of an object that was found by its id, with its path or its former one.
+    pub(crate) fn open_found(
+        &self,
+        path: &CatalogPath,
+        stat: &Stat,
+        version: &VersionId,
+    ) -> Result<Option<OpenVersion>, ArchiveError> {
+        let found = stat.versions.iter().find(|known| Some(known.tag) == tag_of(version));
+        let path = ObjectPath::parse(&path.components().get(1..).unwrap_or_default().join("/"));
+        let (Some(version), Ok(path)) = (found, path) else { return Ok(None) };
+        let contents = self.open_anywhere(stat, version)?;
         Ok(Some(OpenVersion { stored: stored_version(&path, version), contents }))
     }
 

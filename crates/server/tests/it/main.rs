@@ -28,4 +28,5 @@ mod site;
 mod status;
 mod tls;
 mod tree;
+mod versions;
 mod world;

@@ -97,9 +97,7 @@ impl Archive {
         let request = holdfast_remote::ReadRequest {
             project: "array".to_owned(),
             path: path.to_owned(),
-            version: None,
-            range: None,
-            follow: false,
+            ..Default::default()
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {

@@ -1,0 +1,65 @@
+//! Versions by identity: whatever becomes of the path.
+
+use crate::client::Client;
+use crate::world::World;
+use holdfast_server::Scope;
+
+/// Address of the current version of an entry by its identity.
+fn address(client: &Client, path: &str) -> String {
+    let stat = client.get(&format!("/catalog/stat?path={path}")).expect(200).json();
+    format!("/catalog/versions/{}/{}", stat["id"].as_str().unwrap(), stat["current"].as_str().unwrap())
+}
+
+#[test]
+fn a_version_is_read_by_its_identity_until_it_is_purged() {
+    let world = World::new();
+    let client = world.client();
+    world.until_stored(&client.upload("a", b"first"));
+    client.send("POST", "/catalog/links?from=/default/a&to=/default/link", &[], &[]).expect(201);
+    let (object, link) = (address(&client, "/default/a"), address(&client, "/default/link"));
+    let reads = |what: &str| {
+        for by in [&object, &link] {
+            assert_eq!(client.get(by).expect(200).body, b"first", "{what}");
+            let part = client.send("GET", by, &[("Range", "bytes=1-2")], &[]).expect(206);
+            assert_eq!(part.body, b"ir", "{what}");
+        }
+    };
+    reads("stored");
+    world.until_stored(&client.upload("a", b"second"));
+    reads("a further version");
+    client.send("POST", "/catalog/collections?path=/default/d", &[], &[]).expect(201);
+    client.send("POST", "/catalog/moves?from=/default/a&to=/default/d/b", &[], &[]).expect(204);
+    world.until_stored(&client.upload("a", b"another object"));
+    reads("moved");
+    client.send("DELETE", "/catalog/entries?path=/default/d&recursive=true", &[], &[]).expect(200);
+    client.send("DELETE", "/catalog/entries?path=/default/link", &[], &[]).expect(200);
+    reads("deleted");
+    let trash = client.get("/catalog/trash").expect(200).json();
+    for entry in trash["entries"].as_array().unwrap() {
+        let id = entry["id"].as_str().unwrap();
+        client.send("DELETE", &format!("/catalog/trash/{id}"), &[], &[]).expect(204);
+    }
+    client.get(&link).expect(404);
+    client.get("/catalog/versions/x/1-1-0").expect(400);
+    client.get(&object.replace("versions/0", "versions/1")).expect(404);
+}
+
+#[test]
+fn identities_open_nothing_that_the_path_does_not() {
+    let world = World::new();
+    let client = world.client();
+    world.until_stored(&client.upload("a", b"private"));
+    let object = address(&client, "/default/a");
+    let (_, admin) = world.token(&[Scope::Admin], None);
+    let admin = client.with_token(&admin);
+    let with = |scopes: &[Scope], project| client.with_token(&world.token(scopes, project).1);
+    let check = |path: &str| {
+        client.get(&object).expect(401);
+        with(&[Scope::Write], None).get(&object).expect(403);
+        with(&[Scope::Read], Some("other")).get(&object).expect(403);
+        assert_eq!(with(&[Scope::Read], Some("default")).get(&object).expect(200).body, b"private", "{path}");
+    };
+    check("there");
+    admin.send("DELETE", "/catalog/entries?path=/default/a", &[], &[]).expect(200);
+    check("in the trash");
+}
