@@ -108,6 +108,15 @@ pub struct CatalogEntry {
     pub version: Option<CatalogVersion>,
 }
 
+/// Rights of the token at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct PathRights {
+    /// True if it may upload and change an entry at the path.
+    pub write: bool,
+    /// True if the answer is the same for all paths.
+    pub everywhere: bool,
+}
+
 /// Entry that a search has found.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct FoundEntry {
@@ -167,6 +176,11 @@ impl Site {
     /// Reads the properties of the entry at `/PROJECT/PATH`.
     pub async fn catalog_stat(&self, path: &str) -> Result<CatalogStat, RemoteError> {
         self.catalog_get("stat", &[("path", path)]).await
+    }
+
+    /// Reads the rights of the token at `/PROJECT/PATH`, where no entry need be. Older sites do not know them.
+    pub async fn catalog_rights(&self, path: &str) -> Result<PathRights, RemoteError> {
+        self.catalog_get("rights", &[("path", path)]).await
     }
 
     /// Lists the entries of a collection, one page behind the name `after`.

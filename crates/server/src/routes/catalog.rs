@@ -4,6 +4,7 @@
 
 mod body;
 pub(super) mod replicas;
+pub(super) mod rights;
 pub(super) mod trash;
 pub(super) mod tree;
 pub(super) mod versions;

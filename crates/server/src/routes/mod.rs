@@ -108,6 +108,7 @@ fn private() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(catalog::trash::list))
         .routes(routes!(catalog::trash::restore, catalog::trash::purge))
         .routes(routes!(catalog::replicas::list))
+        .routes(routes!(catalog::rights::read))
         .routes(routes!(catalog::versions::read))
         .routes(routes!(drivers::runs))
         .routes(routes!(replication::state))

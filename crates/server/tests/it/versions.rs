@@ -1,4 +1,4 @@
-//! Versions by identity: whatever becomes of the path.
+//! Versions by identity: whatever becomes of the path; and the rights of a token at a path.
 
 use crate::client::Client;
 use crate::world::World;
@@ -62,4 +62,28 @@ fn identities_open_nothing_that_the_path_does_not() {
     check("there");
     admin.send("DELETE", "/catalog/entries?path=/default/a", &[], &[]).expect(200);
     check("in the trash");
+}
+
+#[test]
+fn the_rights_of_a_token_are_told_before_it_sends_anything() {
+    let world = World::new();
+    let open = world.client().get("/catalog/rights?path=/own/a").expect(200).json();
+    assert_eq!((&open["write"], &open["everywhere"]), (&true.into(), &true.into()));
+    for (scopes, project, write, everywhere) in [
+        (&[Scope::Read][..], None, false, true),
+        (&[Scope::Read], Some("own"), false, true),
+        (&[Scope::Read, Scope::Write], None, true, true),
+        (&[Scope::Admin], None, true, true),
+        (&[Scope::Write], Some("own"), true, false),
+        (&[Scope::Write], Some("other"), false, false),
+    ] {
+        let client = world.client().with_token(&world.token(scopes, project).1);
+        let rights = client.get("/catalog/rights?path=/own/a").expect(200).json();
+        assert_eq!(
+            (&rights["write"], &rights["everywhere"]),
+            (&write.into(), &everywhere.into()),
+            "{scopes:?} {project:?}"
+        );
+    }
+    world.client().get("/catalog/rights?path=/own/a").expect(401);
 }
