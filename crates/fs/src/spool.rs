@@ -55,8 +55,6 @@ struct Begun {
     address: UploadAddress,
     /// Path that the upload has.
     path: String,
-    /// Number of bytes that the site has.
-    sent: u64,
 }
 
 #[derive(Debug, Default)]
@@ -72,6 +70,8 @@ struct State {
     taken: u64,
     /// True if bytes changed that were taken.
     is_stale: bool,
+    /// True once a version was stored, or the file was deleted: further bytes are sent by the next close only.
+    is_ended: bool,
 }
 
 impl State {
@@ -234,20 +234,36 @@ impl Spool {
                 return Ok(false);
             }
             state.taken = 0;
+            // Of an empty file nothing was sent, as when a shell redirects into it before the program begins.
+            state.is_ended = state.size > 0;
             (state.size, state.changes, std::mem::take(&mut state.is_stale))
         };
-        let address = match begun.take() {
-            Some(begun) if !is_stale && begun.path == target.path => self.end(target, begun, size).await,
-            Some(begun) => {
-                // An upload that nobody ends expires anyway.
-                let _ = target.site.terminate(&begun.address).await;
-                None
-            }
-            None => None,
+        let (address, abandoned) = match begun.take() {
+            Some(begun) if !is_stale && begun.path == target.path => (Some(begun.address), None),
+            begun => (None, begun),
         };
-        self.send(target, size, address).await?;
+        let sent = self.send(target, size, address).await;
+        // Behind the contents: a site that was away is back by now.
+        if let Some(begun) = abandoned {
+            let _ = target.site.terminate(&begun.address).await;
+        }
+        sent?;
         self.lock().stored = changes;
         Ok(true)
+    }
+
+    /// Sends no more bytes while they come, as the file was deleted.
+    pub(crate) fn end_sending(&self) {
+        self.lock().is_ended = true;
+    }
+
+    /// Removes what the site has of an upload that has begun, as nobody wants the file any more.
+    pub(crate) async fn abandon(&self, site: &Site) {
+        self.end_sending();
+        if let Some(begun) = self.sending.lock().await.take() {
+            // One that cannot be removed expires.
+            let _ = site.terminate(&begun.address).await;
+        }
     }
 
     /// Sends contiguous writes while further ones come, as long as the spool exists.
@@ -268,7 +284,7 @@ impl Spool {
         let mut state = self.lock();
         let end = state.contiguous - state.contiguous % SEGMENT;
         let range = state.taken..end;
-        let is_due = !state.is_stale && end >= range.start + SEGMENT;
+        let is_due = !state.is_stale && !state.is_ended && end >= range.start + SEGMENT;
         is_due.then(|| {
             state.taken = end;
             range
@@ -279,21 +295,14 @@ impl Spool {
         let mut sending = self.sending.lock().await;
         while let Some(range) = self.take_segments() {
             if sending.is_none() {
-                if range.start > 0 {
-                    // The upload ended with a close; the next close sends everything.
-                    return Ok(());
-                }
                 let (project, path) = (Some(target.project.clone()), target.path.clone());
                 let new = NewUpload { project, path: path.clone(), ..NewUpload::default() };
                 let created = target.site.create(&new).await?;
-                *sending = Some(Begun { address: created.address, path, sent: 0 });
+                *sending = Some(Begun { address: created.address, path });
             }
-            let Some(begun) = sending.as_mut() else { return Ok(()) };
-            if let Err(error) = self.append(&target.site, &begun.address, range.clone()).await {
-                self.lock().is_stale = true;
-                return Err(error);
-            }
-            begun.sent = range.end;
+            let Some(begun) = sending.as_ref() else { return Ok(()) };
+            // The close asks which bytes the site has, and sends the others.
+            self.append(&target.site, &begun.address, range).await?;
         }
         Ok(())
     }
@@ -311,14 +320,6 @@ impl Spool {
             site.append(upload, &Segment { offset, bytes, ahead: true, ..Segment::default() }).await
         });
         stream::iter(segments).buffered(PARALLEL).try_for_each(|_| std::future::ready(Ok(()))).await
-    }
-
-    /// Tells the length of an upload that has begun; nothing if it is lost.
-    async fn end(self: &Arc<Self>, target: &Target, begun: Begun, size: u64) -> Option<UploadAddress> {
-        let Begun { address, sent, .. } = begun;
-        let first = self.segment(sent, (size - sent).min(SEGMENT)).await.ok()?;
-        let ended = Segment { offset: sent, bytes: first, length: Some(size), ..Segment::default() };
-        target.site.append(&address, &ended).await.ok().map(|_| address)
     }
 
     /// Sends what the site lacks, again and again while it is away.
@@ -339,7 +340,13 @@ impl Spool {
             if error.kind == RemoteErrorKind::OffsetMismatch {
                 error.kind = RemoteErrorKind::Locked;
             }
-            patience.wait(error).await?;
+            if let Err(error) = patience.wait(error).await {
+                // What it has of the bytes takes space that nobody gives free for days.
+                if let Some(address) = address {
+                    let _ = target.site.terminate(&address).await;
+                }
+                return Err(error);
+            }
         }
     }
 
@@ -353,7 +360,13 @@ impl Spool {
         let site = &target.site;
         let (upload, from) = if let Some(upload) = address {
             let progress = site.progress(upload, None).await?;
-            (upload.clone(), progress.offset)
+            let mut from = progress.offset;
+            if progress.length.is_none() {
+                let bytes = self.segment(from, length.saturating_sub(from).min(SEGMENT)).await?;
+                let last = Segment { offset: from, bytes, length: Some(length), ..Segment::default() };
+                from = site.append(upload, &last).await?.offset;
+            }
+            (upload.clone(), from)
         } else {
             let first = if length <= SEGMENT { Some(self.segment(0, length).await?) } else { None };
             let new = NewUpload {

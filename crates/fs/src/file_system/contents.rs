@@ -183,7 +183,10 @@ impl FileSystem {
     pub(super) async fn store(&self, ino: u64) -> Result<(), FsError> {
         let Some(spool) = self.spool(ino) else { return Ok(()) };
         // A deleted file lives as long as it is open.
-        let Some(path) = self.shown_path(ino) else { return Ok(()) };
+        let Some(path) = self.shown_path(ino) else {
+            spool.abandon(&self.site).await;
+            return Ok(());
+        };
         if spool.store(&self.target(&path)).await? {
             lock(&self.inodes).doubt(ino);
         }

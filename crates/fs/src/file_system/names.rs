@@ -242,6 +242,9 @@ impl FileSystem {
             Err(error) => return Err(refused(Errno::ISDIR)(error)),
         }
         lock(&self.inodes).remove(parent, name);
+        if let Some(spool) = unsaved.and_then(|ino| self.spool(ino)) {
+            spool.end_sending();
+        }
         Ok(())
     }
 

@@ -6,3 +6,4 @@ mod mounted;
 mod reading;
 mod shell;
 mod world;
+mod writing;

@@ -3,6 +3,8 @@
 use holdfast_fs::{BufferMode, FileSystem, FsOptions};
 use holdfast_remote::{Endpoint, Site};
 use holdfast_server::{RunningServer, Server, ServerOptions};
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +62,22 @@ impl World {
             cache: Duration::from_secs(1),
             spool: self.folder.path().join("spool"),
             rings: Vec::new(),
+        }
+    }
+
+    /// Counter of the site.
+    pub(crate) fn metric(&self, name: &str) -> u64 {
+        let mut stream = TcpStream::connect(self.options.listen).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        let text = std::io::read_to_string(stream).unwrap();
+        let value = text.lines().find_map(|line| line.strip_prefix(&format!("holdfast_{name} ")));
+        value.unwrap_or_else(|| panic!("{name} is not in {text}")).parse().unwrap()
+    }
+
+    /// Waits until the site has received a number of bytes.
+    pub(crate) async fn until_received(&self, bytes: u64) {
+        while self.metric("received_bytes_total") < bytes {
+            tokio::task::yield_now().await;
         }
     }
 
