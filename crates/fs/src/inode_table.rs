@@ -8,8 +8,10 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 /// Version whose contents an object shows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShownVersion {
+    /// Identity of the object, or of the link to it.
+    pub(crate) object: String,
     pub(crate) version: String,
     pub(crate) size: u64,
 }
@@ -30,6 +32,8 @@ struct Inode {
     /// References that the kernel holds.
     lookups: u64,
     facts: Option<(Facts, Instant)>,
+    /// Identity of the object at the site, once it was learnt.
+    object: Option<String>,
 }
 
 /// Table of all entries that the kernel knows.
@@ -51,7 +55,7 @@ pub(crate) fn number(id: &str) -> u64 {
 
 impl InodeTable {
     pub(crate) fn new() -> Self {
-        let root = Inode { parent: ROOT, name: String::new(), lookups: 1, facts: None };
+        let root = Inode { parent: ROOT, name: String::new(), lookups: 1, facts: None, object: None };
         Self { inodes: HashMap::from([(ROOT, root)]), by_name: HashMap::new(), unsaved: 1 << 63 }
     }
 
@@ -84,10 +88,14 @@ impl InodeTable {
         self.unsaved
     }
 
-    /// Keeps the facts of an entry. Those of an entry that is known by its place keep its number, if it is an unsaved file.
+    /// Keeps the facts of an entry. Those of an entry that is known by its place keep its number, if it is an unsaved file and
+    /// no other object has taken its place.
     pub(crate) fn learn(&mut self, parent: u64, name: &str, mut facts: Facts) -> Facts {
+        let object = facts.version.as_ref().map(|version| version.object.clone());
         if let Some(known) = self.at(parent, name) {
-            if known >> 63 == 1 {
+            let was = self.inodes.get(&known).and_then(|inode| inode.object.as_ref());
+            let is_same = was.zip(object.as_ref()).is_none_or(|(was, is)| was == is);
+            if known >> 63 == 1 && is_same {
                 facts.attributes.ino = known;
             } else if known != facts.attributes.ino {
                 self.by_name.remove(&(parent, name.to_owned()));
@@ -99,6 +107,7 @@ impl InodeTable {
             name: name.to_owned(),
             lookups: 0,
             facts: None,
+            object: None,
         });
         if (inode.parent, inode.name.as_str()) != (parent, name) {
             let old = (inode.parent, std::mem::replace(&mut inode.name, name.to_owned()));
@@ -108,6 +117,7 @@ impl InodeTable {
             }
         }
         inode.facts = Some((facts.clone(), Instant::now()));
+        inode.object = object.or(inode.object.take());
         self.by_name.insert((parent, name.to_owned()), ino);
         facts
     }
@@ -217,6 +227,14 @@ mod tests {
         let ino = table.unsaved();
         table.learn(ROOT, "new", facts(ino, FileKind::File));
         assert_eq!(table.learn(ROOT, "new", facts(77, FileKind::File)).attributes.ino, ino);
+        let object = |ino, object: &str| {
+            let version = ShownVersion { object: object.to_owned(), ..ShownVersion::default() };
+            Facts { version: Some(version), ..facts(ino, FileKind::File) }
+        };
+        assert_eq!(table.learn(ROOT, "new", object(77, "a")).attributes.ino, ino);
+        table.doubt(ino);
+        assert_eq!(table.learn(ROOT, "new", object(77, "a")).attributes.ino, ino);
+        assert_eq!(table.learn(ROOT, "new", object(78, "b")).attributes.ino, 78);
         // Another object in the place of a stored one has another number.
         table.learn(ROOT, "old", facts(5, FileKind::File));
         assert_eq!(table.learn(ROOT, "old", facts(6, FileKind::File)).attributes.ino, 6);

@@ -1,6 +1,6 @@
 //! Contents: opening, reading and writing files, and storing what was written.
 
-use super::{Attributes, FileKind, FileSystem, Handle, OpenMode, Writing, lock};
+use super::{Attributes, FileKind, FileSystem, Handle, OpenMode, Opened, Writing, lock};
 use crate::error::FsError;
 use crate::inode_table::Facts;
 use crate::reader::Reader;
@@ -43,9 +43,12 @@ impl FileSystem {
         if attributes.kind == FileKind::Directory {
             return Err(FsError::new(Errno::ISDIR, format!("cannot open `{path}`: it is a directory")));
         }
-        let (version, size) = version.map(|shown| (shown.version, shown.size)).unwrap_or_default();
-        let reader = Reader::open(self.source(&path, &version), size, self.options.buffer, &self.memory);
-        Ok(self.keep_handle(Handle::Read(reader)))
+        // A link whose target is deleted has none, and reads as empty.
+        let shown = version.unwrap_or_default();
+        let source = self.source(&path, &shown);
+        let reader = Reader::open(source, shown.size, self.options.buffer, &self.memory);
+        let attributes = Attributes { size: shown.size, ..attributes };
+        Ok(self.keep_handle(Handle::Read(Arc::new(Opened { attributes, reader }))))
     }
 
     /// Spool of a file with one more handle.
@@ -69,7 +72,7 @@ impl FileSystem {
         };
         let made = match version {
             Some(shown) => {
-                let source = self.source(&self.path(ino)?, &shown.version);
+                let source = self.source(&self.path(ino)?, &shown);
                 Spool::of(folder, &source, shown.size).await?
             }
             None => Spool::new(folder)?,
@@ -109,7 +112,12 @@ impl FileSystem {
             Some(ino) => ino,
             None => match self.lookup(parent, name).await {
                 Ok(found) => found.ino,
-                Err(error) if error.errno == Errno::NOENT => lock(&self.inodes).unsaved(),
+                Err(error) if error.errno == Errno::NOENT => {
+                    let mut inodes = lock(&self.inodes);
+                    // What had the name before was deleted by others.
+                    inodes.remove(parent, name);
+                    inodes.unsaved()
+                }
                 Err(error) => return Err(error),
             },
         };
@@ -128,7 +136,7 @@ impl FileSystem {
     pub async fn read(&self, handle: u64, offset: u64, length: u64) -> Result<Bytes, FsError> {
         let handle = lock(&self.handles).get(&handle).cloned().ok_or_else(Self::closed)?;
         match handle {
-            Handle::Read(reader) => reader.read(offset, length).await,
+            Handle::Read(opened) => opened.reader.read(offset, length).await,
             Handle::Spool(spool) | Handle::Write(_, spool) => spool.read(offset, length),
             Handle::Exported(exported) => exported.read(offset, length),
             Handle::Live(live) => live.read(offset, length).await,
@@ -152,6 +160,18 @@ impl FileSystem {
             None => return Err(Self::closed()),
         };
         self.store(ino).await
+    }
+
+    /// Attributes of an entry that is open, although its name leads to it no more.
+    pub(super) fn open_attributes(&self, ino: u64) -> Option<Attributes> {
+        if self.spool(ino).is_some() {
+            let modified = SystemTime::now();
+            return Some(self.current(Attributes { ino, kind: FileKind::File, size: 0, modified }));
+        }
+        lock(&self.handles).values().find_map(|handle| match handle {
+            Handle::Read(opened) if opened.attributes.ino == ino => Some(opened.attributes),
+            _ => None,
+        })
     }
 
     fn handle_spool(&self, handle: u64) -> Option<Arc<Spool>> {

@@ -121,7 +121,7 @@ impl FileSystem {
         if let Some(inside) = kept(&lock(&self.insides)) {
             return Ok(Some(inside));
         }
-        let source = self.source(&path.dataset, &path.version.version);
+        let source = self.source(&path.dataset, &path.version);
         let reader = Reader::open(source, path.version.size, self.options.buffer, &self.memory);
         let (wanted, runtime) = (path.clone(), Runtime::current());
         let Some(inside) = Self::block(move || Inside::open(reader, &wanted, runtime)).await? else {

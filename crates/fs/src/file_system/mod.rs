@@ -93,7 +93,7 @@ pub struct FsOptions {
 #[derive(Clone, Debug)]
 enum Handle {
     /// Version that is read.
-    Read(Arc<Reader>),
+    Read(Arc<Opened>),
     /// File that is being written elsewhere on this machine, and read here.
     Spool(Arc<Spool>),
     /// File that is written, by its number.
@@ -102,6 +102,13 @@ enum Handle {
     Exported(Arc<Exported>),
     /// Growing file made of a ring.
     Live(Arc<LiveExport>),
+}
+
+/// Version that is open for reading. It is there until it is closed, whatever becomes of its name.
+#[derive(Debug)]
+struct Opened {
+    attributes: Attributes,
+    reader: Arc<Reader>,
 }
 
 /// Open directory, whose entries come page by page.
@@ -210,12 +217,13 @@ impl FileSystem {
         Ok(())
     }
 
-    fn source(&self, path: &str, version: &str) -> Source {
+    fn source(&self, path: &str, shown: &ShownVersion) -> Source {
         let (project, inside) = split(path);
         let request = ReadRequest {
             project: project.to_owned(),
             path: inside.to_owned(),
-            version: Some(version.to_owned()),
+            version: Some(shown.version.clone()),
+            object: Some(shown.object.clone()),
             ..ReadRequest::default()
         };
         Source { site: self.site.clone(), request, patience: self.options.patience }
@@ -284,7 +292,8 @@ fn facts(id: &str, kind: CatalogKind, version: Option<&CatalogVersion>) -> Facts
     let size = version.map_or(0, |version| version.size);
     let modified = version.map_or_else(|| time_of(id), |version| time(version.stored));
     let attributes = Attributes { ino: number(id), kind, size, modified };
-    let version = version.map(|version| ShownVersion { version: version.version.clone(), size });
+    let version =
+        version.map(|version| ShownVersion { object: id.to_owned(), version: version.version.clone(), size });
     Facts { attributes, version }
 }
 

@@ -115,7 +115,14 @@ impl FileSystem {
         if let Some(made) = self.made_attributes(ino) {
             return Ok(made);
         }
-        Ok(self.current(self.known(ino).await?.attributes))
+        match self.known(ino).await {
+            Ok(known) => Ok(self.current(known.attributes)),
+            // An open file is there without a name, or while another has its name.
+            Err(error) if matches!(error.errno, Errno::NOENT | Errno::STALE) => {
+                self.open_attributes(ino).ok_or(error)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Counts a reference of the caller to an entry that it knows.

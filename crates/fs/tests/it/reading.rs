@@ -74,6 +74,75 @@ fn many_readers_share_little_memory() {
 }
 
 #[test]
+fn an_open_version_outlives_rename_replacement_and_deletion() {
+    let world = World::new();
+    let (first, second) = (contents(6, 3_000_000), contents(7, 1000));
+    let fs = world.fs(FsOptions { buffer: BufferMode::Off, cache: Duration::ZERO, ..world.options() });
+    world.run(async {
+        let project = fs.make_directory(ROOT, "lab").await.unwrap().ino;
+        let store = async |name: &str, bytes: &[u8]| {
+            let (_, handle) = fs.create(project, name).await.unwrap();
+            fs.write(handle, 0, bytes).unwrap();
+            fs.sync(handle).await.unwrap();
+            fs.release(handle);
+        };
+        // By this file system and by another machine.
+        for by_others in [false, true] {
+            let (file, moved, next) =
+                (format!("run-{by_others}"), format!("moved-{by_others}"), format!("next-{by_others}"));
+            store(&file, &first).await;
+            let open = async |name: &str| {
+                let found = fs.lookup(project, name).await.unwrap();
+                (found.ino, fs.open(found.ino, OpenMode::default()).await.unwrap())
+            };
+            let check = async |(ino, handle): (u64, u64), what: &str| {
+                let read = fs.read(handle, 2_000_000, 1000).await;
+                assert_eq!(
+                    read.unwrap_or_else(|error| panic!("{what}: {error}")),
+                    &first[2_000_000..2_001_000]
+                );
+                let found = fs.attributes(ino).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert_eq!(found.size, first.len() as u64, "{what}");
+            };
+            let site = world.site();
+            let at = |name: &str| format!("/lab/{name}");
+            let opened = open(&file).await;
+            if by_others {
+                site.move_entry(&at(&file), &at(&moved)).await.unwrap();
+                let read = fs.read(opened.1, 0, 10).await.unwrap();
+                assert_eq!(read, &first[..10], "renamed by another machine");
+            } else {
+                fs.rename((project, &file), (project, &moved), false).await.unwrap();
+                check(opened, "renamed").await;
+            }
+            // Another file takes its place, as editors and `rsync` do it.
+            let opened = open(&moved).await;
+            store(&next, &second).await;
+            if by_others {
+                site.replace_entry(&at(&next), &at(&moved), true).await.unwrap();
+            } else {
+                fs.rename((project, &next), (project, &moved), false).await.unwrap();
+            }
+            check(opened, "replaced").await;
+            let found = fs.lookup(project, &moved).await.unwrap();
+            assert_eq!(found.size, second.len() as u64);
+            // A new version does not disturb either.
+            store(&file, &first).await;
+            let opened = open(&file).await;
+            if by_others {
+                site.delete_entry(&at(&file), false).await.unwrap();
+            } else {
+                fs.unlink(project, &file).await.unwrap();
+            }
+            check(opened, "deleted").await;
+            let gone = fs.lookup(project, &file).await.unwrap_err();
+            assert_eq!(gone.errno, Errno::NOENT);
+            fs.release(opened.1);
+        }
+    });
+}
+
+#[test]
 fn operations_wait_for_a_site_that_comes_back() {
     let mut world = World::new();
     let bytes = contents(4, 2_000_000);
