@@ -26,6 +26,7 @@ fn errno(kind: RemoteErrorKind) -> Errno {
         RemoteErrorKind::Unauthorized | RemoteErrorKind::Forbidden | RemoteErrorKind::Untrusted => {
             Errno::ACCESS
         }
+        RemoteErrorKind::Taken => Errno::EXIST,
         RemoteErrorKind::Full => Errno::NOSPC,
         RemoteErrorKind::TooLarge => Errno::FBIG,
         RemoteErrorKind::Unsupported => Errno::OPNOTSUPP,

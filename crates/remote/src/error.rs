@@ -20,6 +20,8 @@ pub enum RemoteErrorKind {
     Forbidden,
     /// The address does not exist.
     NotFound,
+    /// Another entry has the name.
+    Taken,
     /// The upload was terminated or has expired; start a new one.
     Gone,
     /// The upload has another offset; resume from there.

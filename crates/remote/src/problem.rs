@@ -69,6 +69,7 @@ fn kind(status: u16, problem: Option<&str>) -> RemoteErrorKind {
         (403, _) => RemoteErrorKind::Forbidden,
         (404, _) => RemoteErrorKind::NotFound,
         (408, _) => RemoteErrorKind::TimedOut,
+        (409, Some("name-taken" | "account-exists")) => RemoteErrorKind::Taken,
         (409, None | Some("offset-mismatch")) => RemoteErrorKind::OffsetMismatch,
         (410, _) => RemoteErrorKind::Gone,
         (413, _) => RemoteErrorKind::TooLarge,
@@ -103,6 +104,7 @@ mod tests {
     fn statuses_have_kinds() {
         assert_eq!(kind(409, None), RemoteErrorKind::OffsetMismatch);
         assert_eq!(kind(409, Some("not-complete")), RemoteErrorKind::Refused);
+        assert_eq!(kind(409, Some("name-taken")), RemoteErrorKind::Taken);
         assert_eq!(kind(507, None), RemoteErrorKind::Full);
         assert_eq!(kind(502, None), RemoteErrorKind::ServerFailed);
         assert_eq!(kind(302, None), RemoteErrorKind::Refused);

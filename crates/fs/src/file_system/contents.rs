@@ -32,6 +32,7 @@ impl FileSystem {
         let path = self.path(ino)?;
         if mode.write {
             self.changeable("write", &path)?;
+            self.check_right("write", &path).await?;
             let spool = self.writer(ino, mode.truncate).await?;
             self.send_ahead(ino, &path);
             return Ok(self.keep_handle(Handle::Write(ino, spool)));
@@ -107,6 +108,7 @@ impl FileSystem {
             let message = format!("cannot make `{path}`: files lie in projects; make a directory first");
             return Err(FsError::new(Errno::PERM, message));
         }
+        self.check_right("make", &path).await?;
         let known = lock(&self.inodes).at(parent, name).filter(|ino| self.spool(*ino).is_some());
         let ino = match known {
             Some(ino) => ino,
@@ -262,6 +264,7 @@ impl FileSystem {
     pub async fn set_size(&self, ino: u64, size: u64) -> Result<Attributes, FsError> {
         let path = self.path(ino)?;
         self.changeable("change the size of", &path)?;
+        self.check_right("change the size of", &path).await?;
         let is_open = self.spool(ino).is_some();
         let spool = self.writer(ino, size == 0).await?;
         let handle = self.keep_handle(Handle::Write(ino, Arc::clone(&spool)));

@@ -4,6 +4,7 @@ mod contents;
 mod extended;
 mod made_files;
 mod names;
+mod rights;
 
 use crate::advance_buffer::BufferMode;
 use crate::error::FsError;
@@ -16,12 +17,22 @@ use crate::rings::{Exported, LiveExport, NamedRing, Rings};
 use crate::spool::{Spool, Target};
 use holdfast_remote::{CatalogEntry, CatalogKind, CatalogVersion, ReadRequest, Site};
 use made_files::{MadeEntry, MadePath};
+use rights::KnownRight;
 use rustix::io::Errno;
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
+
+/// Most bytes of a name.
+const MOST_NAME: usize = 255;
+
+/// Most bytes of the name of a project.
+const MOST_PROJECT: usize = 64;
+
+/// Most bytes of a path in its project.
+const MOST_PATH: usize = 900;
 
 /// Number of the root.
 pub const ROOT: u64 = 1;
@@ -140,6 +151,8 @@ pub struct FileSystem {
     handles: Mutex<HashMap<u64, Handle>>,
     directories: Mutex<HashMap<u64, Arc<tokio::sync::Mutex<Directory>>>>,
     writing: Mutex<HashMap<u64, Writing>>,
+    /// Right to write that all paths share.
+    right: Mutex<Option<KnownRight>>,
     rings: Rings,
     made: Mutex<HashMap<u64, MadeEntry>>,
     /// Datasets that are open, the last one first.
@@ -175,6 +188,7 @@ impl FileSystem {
             handles: Mutex::default(),
             directories: Mutex::default(),
             writing: Mutex::default(),
+            right: Mutex::default(),
             unwritten: Mutex::default(),
             last_handle: AtomicU64::new(0),
             releasing: AtomicU64::new(0),
@@ -205,7 +219,17 @@ impl FileSystem {
 
     /// Path at the site of a child.
     fn child(&self, parent: u64, name: &str) -> Result<String, FsError> {
-        Ok(join(&self.path(parent)?, name))
+        let path = join(&self.path(parent)?, name);
+        let (project, inside) = split(&path);
+        if name.len() > MOST_NAME || inside.len() > MOST_PATH || project.len() > MOST_PROJECT {
+            let start: String = path.chars().take(100).collect();
+            let message = format!(
+                "cannot use `{start}…`: a name has at most {MOST_NAME} bytes, that of a project {MOST_PROJECT}, a path \
+                 {MOST_PATH}; shorten it"
+            );
+            return Err(FsError::new(Errno::NAMETOOLONG, message));
+        }
+        Ok(path)
     }
 
     /// Refuses a change of a tree that is read only.

@@ -1,7 +1,7 @@
 //! Names: lookup, attributes, lists, and changes of the tree.
 
 use super::{
-    Attributes, Directory, DirectoryEntry, FileKind, FileSystem, MadePath, ROOT, facts, facts_of, lock,
+    Attributes, Directory, DirectoryEntry, FileKind, FileSystem, MadePath, ROOT, facts, facts_of, lock, split,
 };
 use crate::error::FsError;
 use crate::fetch::persist;
@@ -12,9 +12,6 @@ use rustix::io::Errno;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
-
-/// Most bytes of a name.
-const MOST_NAME: usize = 255;
 
 /// Error of a change of the tree: a refusal gets the number that programs expect.
 fn refused(errno: Errno) -> impl Fn(FsError) -> FsError {
@@ -74,12 +71,6 @@ impl FileSystem {
 
     /// Finds an entry by its name, and counts a reference of the caller.
     pub async fn lookup(&self, parent: u64, name: &str) -> Result<Attributes, FsError> {
-        if name.len() > MOST_NAME {
-            return Err(FsError::new(
-                Errno::NAMETOOLONG,
-                format!("cannot find `{name}`: its name is too long"),
-            ));
-        }
         if let Some(made) = self.made_child(parent, name).await {
             return made;
         }
@@ -229,7 +220,7 @@ impl FileSystem {
         let path = self.child(parent, name)?;
         self.changeable("make", &path)?;
         let made = self.ask(|| self.site.make_collection(&path, false, None)).await;
-        let made = made.map_err(refused(Errno::EXIST))?;
+        let made = made?;
         let found = facts(&made.id, CatalogKind::Collection, None);
         let mut inodes = lock(&self.inodes);
         let learnt = inodes.learn(parent, name, found);
@@ -275,6 +266,23 @@ impl FileSystem {
         Ok(())
     }
 
+    /// Error of a rename, with the number that programs expect where the kinds of the entries do not fit.
+    async fn rename_error(&self, error: FsError, old: &str, new: &str) -> FsError {
+        if error.errno != Errno::INVAL {
+            return error;
+        }
+        let kind = async |path: &str| self.read_facts(path).await.ok().map(|facts| facts.attributes.kind);
+        let errno = match (kind(old).await, kind(new).await) {
+            (Some(FileKind::Directory), Some(FileKind::File)) => Errno::NOTDIR,
+            (Some(FileKind::File), Some(FileKind::Directory)) => Errno::ISDIR,
+            (_, Some(FileKind::Directory)) => Errno::EXIST,
+            // Files lie in projects.
+            (Some(FileKind::File), None) if split(new).1.is_empty() => Errno::PERM,
+            _ => Errno::INVAL,
+        };
+        FsError { errno, ..error }
+    }
+
     /// Moves or renames an entry. It replaces a file that has the new name, unless `keep` is given.
     pub async fn rename(&self, from: (u64, &str), to: (u64, &str), keep: bool) -> Result<(), FsError> {
         let (old, new) = (self.child(from.0, from.1)?, self.child(to.0, to.1)?);
@@ -288,7 +296,9 @@ impl FileSystem {
             self.store(ino).await?;
         }
         let moved = self.ask(|| self.site.replace_entry(&old, &new, !keep)).await;
-        moved.map_err(refused(Errno::EXIST))?;
+        if let Err(error) = moved {
+            return Err(self.rename_error(error, &old, &new).await);
+        }
         let mut inodes = lock(&self.inodes);
         inodes.rename(from, to);
         if let Some(ino) = inodes.at(to.0, to.1) {

@@ -4,6 +4,7 @@
 mod model;
 mod mounted;
 mod reading;
+mod refusals;
 mod shell;
 mod world;
 mod writing;

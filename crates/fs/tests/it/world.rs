@@ -2,7 +2,7 @@
 
 use holdfast_fs::{BufferMode, FileSystem, FsOptions};
 use holdfast_remote::{Endpoint, Site};
-use holdfast_server::{RunningServer, Server, ServerOptions};
+use holdfast_server::{NewToken, RunningServer, Server, ServerOptions};
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::path::Path;
@@ -63,6 +63,18 @@ impl World {
             spool: self.folder.path().join("spool"),
             rings: Vec::new(),
         }
+    }
+
+    /// Makes a token of the site, after which requests need one.
+    pub(crate) fn token(&self, new: NewToken) -> String {
+        self.server.as_ref().unwrap().tokens().create(new).unwrap().1
+    }
+
+    /// File system with a token.
+    pub(crate) fn fs_with(&self, token: &str) -> Arc<FileSystem> {
+        let mut endpoint = Endpoint::parse(&format!("http://{}", self.options.listen)).unwrap();
+        endpoint.token = Some(token.to_owned());
+        Arc::new(FileSystem::new(Site::connect(&endpoint).unwrap(), self.options()))
     }
 
     /// Counter of the site.

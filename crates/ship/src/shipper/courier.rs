@@ -100,7 +100,9 @@ impl From<RemoteError> for Trouble {
                 (Failure::OffsetMismatch { offset: error.offset.unwrap_or(0) }, LinkReport::Up)
             }
             Kind::ChecksumMismatch => (Failure::Damaged, LinkReport::Up),
-            Kind::TooLarge | Kind::Unsupported | Kind::Refused => (Failure::Refused, LinkReport::Up),
+            Kind::Taken | Kind::TooLarge | Kind::Unsupported | Kind::Refused => {
+                (Failure::Refused, LinkReport::Up)
+            }
         };
         Self { failure, link, message: error.message, needs_sight: false }
     }
