@@ -69,6 +69,14 @@ impl ByteSize {
 
 const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
+/// Power of the thousand that a prefix such as `M` or `m` stands for.
+fn power(prefix: &str) -> Option<u32> {
+    ["k", "m", "g", "t", "p"]
+        .iter()
+        .position(|known| prefix.eq_ignore_ascii_case(known))
+        .map(|at| at as u32 + 1)
+}
+
 /// Factor of a unit such as `MiB`, `MB`, `M` or nothing. A bare letter is binary, as in `dd` and `fio`.
 fn factor(unit: &str) -> Option<u64> {
     let unit = unit.to_ascii_lowercase();
@@ -78,22 +86,42 @@ fn factor(unit: &str) -> Option<u64> {
         u if u.ends_with('b') => (&u[..u.len() - 1], true),
         u => (u, false),
     };
-    let power = match prefix {
-        "k" => 1,
-        "m" => 2,
-        "g" => 3,
-        "t" => 4,
-        "p" => 5,
-        _ => return None,
-    };
+    let power = power(prefix)?;
     Some(if decimal { 1000u64.pow(power) } else { 1024u64.pow(power) })
 }
 
-fn parse_bytes(text: &str) -> Option<u64> {
+/// Bits of a unit such as `Mbit`, `Kibit` or `bit`.
+fn bits_factor(unit: &str) -> Option<u64> {
+    let unit = unit.to_ascii_lowercase();
+    let prefix = unit.strip_suffix("bit")?;
+    match prefix.strip_suffix('i') {
+        None if prefix.is_empty() => Some(1),
+        Some(prefix) => power(prefix).map(|power| 1024u64.pow(power)),
+        None => power(prefix).map(|power| 1000u64.pow(power)),
+    }
+}
+
+/// Number and unit of a text.
+fn split_unit(text: &str) -> (&str, &str) {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let factor = factor(unit.trim())?;
+    (&text[..end], text[end..].trim())
+}
+
+fn parse_bytes(text: &str) -> Option<u64> {
+    let (number, unit) = split_unit(text);
+    scaled(number, factor(unit)?)
+}
+
+/// Bytes of a number of bits, to the nearest one. A rate above 0 stays above 0.
+fn parse_bits(text: &str) -> Option<u64> {
+    let (number, unit) = split_unit(text);
+    let bits = scaled(number, bits_factor(unit)?)?;
+    Some((bits / 8 + u64::from(bits % 8 >= 4)).max(u64::from(bits > 0)))
+}
+
+/// Product of a decimal number and a factor, to the nearest whole number.
+fn scaled(number: &str, factor: u64) -> Option<u64> {
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(factor);
     }
@@ -166,9 +194,13 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let size = text.trim().strip_suffix("/s").unwrap_or(text);
-        parse_bytes(size)
-            .map(Self)
-            .ok_or_else(|| UnitError::new("rate", text, "a size per second, such as 60MiB/s"))
+        // `Mb/s` may be megabits or megabytes.
+        let (_, unit) = split_unit(size);
+        let is_ambiguous = unit.len() > 1 && unit.ends_with('b') && !unit.ends_with("ib");
+        let bytes = parse_bits(size).or_else(|| parse_bytes(size).filter(|_| !is_ambiguous));
+        bytes.map(Self).ok_or_else(|| {
+            UnitError::new("rate", text, "bytes or bits per second, such as 60MiB/s, 60MB/s or 480Mbit/s")
+        })
     }
 }
 
@@ -265,6 +297,31 @@ mod tests {
         assert_eq!(ByteSize(u64::MAX - (5 << 50)).to_string(), "16379.0 PiB");
         assert_eq!("60MB/s".parse(), Ok(Rate(60_000_000)));
         assert_eq!(Rate::of(3 << 20, Duration::from_secs(2)).to_string(), "1.5 MiB/s");
+    }
+
+    #[test]
+    fn rates_are_read_in_bits_too() {
+        for (text, bytes) in [
+            ("8kbit/s", 1000),
+            ("1 Mbit/s", 125_000),
+            ("2.5Gbit/s", 312_500_000),
+            ("100mbit/s", 12_500_000),
+            ("1Kibit/s", 128),
+            ("9600bit/s", 1200),
+            ("350 kbit", 43_750),
+            ("1bit/s", 1),
+            ("0kbit/s", 0),
+        ] {
+            assert_eq!(text.parse(), Ok(Rate(bytes)), "{text}");
+        }
+        for text in
+            ["kbit/s", "1xbit/s", "1ibit/s", "1kbits/s", "10Mb/s", "10kb/s", "18446744073709551615Mbit/s"]
+        {
+            assert!(text.parse::<Rate>().is_err(), "{text}");
+        }
+        assert!("1kbit".parse::<ByteSize>().is_err());
+        let said = "10Mb/s".parse::<Rate>().unwrap_err().to_string();
+        assert!(said.ends_with("bytes or bits per second, such as 60MiB/s, 60MB/s or 480Mbit/s"), "{said}");
     }
 
     proptest::proptest! {

@@ -13,16 +13,17 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     text.parse().map(|ByteSize(bytes)| bytes).map_err(|error: UnitError| error.to_string())
 }
 
-/// Reads a rate such as "10MB/s" as bytes per second. The error is the reason and the remedy.
+/// Reads a rate such as "10MB/s" or "80Mbit/s" as bytes per second. The error is the reason and the remedy.
 pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
     if !text.trim_end().ends_with("/s") {
-        return Err(format!("'{text}' is no rate in bytes per second; write it like '10MB/s' or '500KiB/s'"));
+        return Err(format!(
+            "'{text}' is no rate per second; write it like '10MB/s', '500KiB/s' or '80Mbit/s'"
+        ));
     }
-    in_bytes(text)?;
     text.parse().map(|Rate(bytes)| bytes).map_err(|error: UnitError| error.to_string())
 }
 
-/// Refuses bits, which no setting uses.
+/// Refuses bits, which no size has.
 fn in_bytes(text: &str) -> Result<(), String> {
     let is_bits = text.contains('b');
     if is_bits { Err(format!("'{text}' counts bits; write 'B' for bytes")) } else { Ok(()) }
@@ -65,12 +66,13 @@ mod tests {
         assert_eq!(parse_size("0B"), Ok(0));
         assert_eq!(parse_rate("10MB/s"), Ok(10_000_000));
         assert_eq!(parse_rate("0.5KiB/s"), Ok(512));
+        assert_eq!(parse_rate("80 Mbit/s"), Ok(10_000_000));
         assert_eq!(parse_duration("1.5min"), Ok(Duration::from_secs(90)));
         assert_eq!(parse_duration("200ms"), Ok(Duration::from_millis(200)));
         for bad in ["", "MB", "1Mb", "-1B", "1e3B"] {
             assert!(parse_size(bad).is_err(), "{bad}");
         }
-        // Lower-case b means bits, which no setting uses.
+        // Lower-case b may mean bits or bytes.
         for bad in ["10MB", "10Mb/s", "/s", "1s"] {
             assert!(parse_rate(bad).is_err(), "{bad}");
         }

@@ -4,7 +4,7 @@ use crate::place::is_named_mcap;
 use crate::store::Entry;
 use crate::sync::copy_as;
 use crate::vault::Vault;
-use holdfast_base::ByteSize;
+use holdfast_base::Rate;
 use holdfast_base::failure::Result;
 use holdfast_dataset::{DatasetError, Finding, RangeRead as _, verify_parts};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct Scrubbing<'a> {
     /// Vault that has copies of its datasets.
     pub repair_from: Option<&'a Arc<Vault>>,
     /// Bytes that are read per second at most.
-    pub rate: Option<ByteSize>,
+    pub rate: Option<Rate>,
     /// Path behind which it goes on; empty: from the beginning.
     pub after: String,
 }

@@ -4,7 +4,7 @@ use crate::folders;
 use crate::out::Out;
 use crate::progress;
 use holdfast_base::failure::{Failure, Kind, Result};
-use holdfast_base::{ByteSize, Timestamp, counted};
+use holdfast_base::{ByteSize, Rate, Timestamp, counted};
 use holdfast_client::json::{
     CheckedVault, DamagedDataset, DamagedPart, RemovedObject, ScrubbedVault, SyncedVaults, VaultLine,
     VaultObjectLine,
@@ -25,7 +25,7 @@ use std::time::UNIX_EPOCH;
     credentials = \"/etc/holdfast/s3.keys\"     # mode 0600; else AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY\n\n  \
     [vaults.hdfs]\n  url = \"hdfs://namenode:8020/holdfast\"\n\n\
     Examples:\n  holdfast vault check s3\n  holdfast vault ls s3:2026/\n  holdfast vault sync archive: s3:\n  \
-    holdfast vault scrub archive --repair-from s3 --rate 50MiB")]
+    holdfast vault scrub archive --repair-from s3 --rate 50MiB/s")]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
@@ -74,7 +74,7 @@ enum What {
     #[command(
         after_help = "Interrupted, it goes on where it was when it is started again; --restart begins anew.\n\
         Exits with 1 if a dataset is damaged and was not repaired.\n\n\
-        Example:\n  holdfast vault scrub archive --repair-from s3 --rate 50MiB"
+        Example:\n  holdfast vault scrub archive --repair-from s3 --rate 50MiB/s"
     )]
     Scrub {
         /// Name of the vault
@@ -84,8 +84,8 @@ enum What {
         #[arg(long, value_name = "NAME")]
         repair_from: Option<String>,
         /// Limit on the bytes read per second
-        #[arg(long, value_name = "SIZE")]
-        rate: Option<ByteSize>,
+        #[arg(long, value_name = "RATE")]
+        rate: Option<Rate>,
         /// Begin with the first dataset again
         #[arg(long)]
         restart: bool,
@@ -208,7 +208,7 @@ fn synced(from: &Path, to: &Path, out: &mut Out) -> Result<()> {
 fn scrubbed(
     name: &str,
     repair_from: Option<&str>,
-    rate: Option<ByteSize>,
+    rate: Option<Rate>,
     restart: bool,
     out: &mut Out,
 ) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Bit rates and byte sizes: newtypes, their text forms, and the parser of both.
 //!
-//! `b` is a bit and `B` a byte. Prefixes k, M, G, T are powers of 1000; Ki, Mi, Gi, Ti are powers of 1024.
+//! `b` and `bit` are a bit and `B` a byte. Prefixes k, M, G, T are powers of 1000; Ki, Mi, Gi, Ti are powers of 1024.
 //! Times do not belong here (see `duration.rs`).
 
 use std::fmt;
@@ -110,8 +110,9 @@ impl FromStr for BitRate {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        let example = "bits (b) or bytes (B) per second with prefix k, M, G or T, such as 350kb/s or 44kB/s";
-        parse("rate", example, &[("b/s", 1.0), ("B/s", 8.0)], Self::MAX.0, text).map(Self)
+        let example =
+            "bits (bit or b) or bytes (B) per second with prefix k, M, G or T, such as 350kbit/s or 44kB/s";
+        parse("rate", example, &[("bit/s", 1.0), ("b/s", 1.0), ("B/s", 8.0)], Self::MAX.0, text).map(Self)
     }
 }
 
@@ -186,6 +187,8 @@ mod tests {
             ("1MiB/s", 8_388_608.0),
             (" 0b/s", 0.0),
             ("9600 b/s", 9600.0),
+            ("350kbit/s", 350e3),
+            ("1.5 Gbit/s", 1.5e9),
         ] {
             assert_eq!(text.parse(), Ok(BitRate(bits)), "{text}");
         }
@@ -197,11 +200,11 @@ mod tests {
     fn wrong_units_are_named() {
         let message = "350".parse::<BitRate>().unwrap_err().to_string();
         assert!(
-            message.starts_with("cannot read rate \"350\": the unit is missing; write bits (b)"),
+            message.starts_with("cannot read rate \"350\": the unit is missing; write bits (bit or b)"),
             "{message}"
         );
         for text in [
-            "", "kb/s", "-1kb/s", "1e3kb/s", "1kb", "1Kb/s", "1mb/s", "1kbit/s", "1..2kb/s", "2Pb/s",
+            "", "kb/s", "-1kb/s", "1e3kb/s", "1kb", "1Kb/s", "1mb/s", "1kbits/s", "1..2kb/s", "2Pb/s",
             "9999Tb/s",
         ] {
             assert!(text.parse::<BitRate>().is_err(), "{text}");
