@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bag;
+mod checkpoint;
 mod chunks;
 mod compression;
 mod damage;
@@ -29,6 +30,7 @@ mod verify;
 mod writer;
 
 pub use bag::{BagConversion, ConvertedBag, convert_bag, is_bag};
+pub use checkpoint::Checkpoint;
 pub use compression::Compression;
 pub use damage::Damage;
 pub use error::DatasetError;

@@ -295,6 +295,11 @@ impl<W: Write> McapWriter<W> {
         Ok(entries.collect())
     }
 
+    /// Hands all that was written to the output's own target.
+    pub(crate) fn flush_output(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
     /// Bytes written so far; chunks that are being compressed count as they are before that.
     pub(crate) fn written(&self) -> u64 {
         self.at + self.packers.pending_bytes()

@@ -38,7 +38,7 @@ const MOST_ATTACHMENT_HEAD: u64 = 64 << 10;
 /// Prefix of the names of Holdfast's own attachments.
 const OWN: &str = "holdfast/";
 
-type Checked<T> = std::result::Result<T, String>;
+pub(crate) type Checked<T> = std::result::Result<T, String>;
 
 /// File that was recovered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,8 +98,49 @@ fn recovered<W: Write>(
     compression: Compression,
     progress: &mut dyn FnMut(u64),
 ) -> std::result::Result<Recovered, Trouble> {
-    let mut scan = begun(file)?;
     let manifest = manifest(file)?;
+    let (recovery, damage, end) = copied(file, out, manifest, compression, progress)?;
+    let damage = damage.or_else(|| {
+        let error = summary(file).err()?;
+        Some(Damage { at: end, cause: format!("the summary cannot be read: {error}"), lost_chunks: 0 })
+    });
+    recovery.finish(damage).map_err(Trouble::Write)
+}
+
+/// Completes a file that ends within its data section: copies it as it is, and adds a manifest over it and the summary.
+/// The output and the bytes of the dataset; `None` if a part of the file is not whole.
+pub(crate) fn completed<W: Write>(
+    file: &dyn RangeRead,
+    out: W,
+    manifest: Manifest,
+) -> std::result::Result<Option<(W, u64)>, DatasetError> {
+    let bytes = manifest.to_bytes();
+    let known = Some((blake3::hash(&bytes).to_hex().to_string(), manifest));
+    let copied = copied(file, out, known, Compression::default(), &mut |_| {});
+    let (mut recovery, damage, end) = copied.map_err(|trouble| match trouble {
+        Trouble::Read(error) => DatasetError::Io(error),
+        Trouble::Content(error) | Trouble::Write(error) => error,
+    })?;
+    recovery.mcap.drain()?;
+    let is_whole = damage.is_none_or(|damage| damage.at == file.size()) && end == file.size();
+    if !is_whole || recovery.mcap.written() != file.size() {
+        return Ok(None);
+    }
+    recovery.mcap.attach(NAME, "application/json", &bytes)?;
+    recovery.mcap.finish().map(Some)
+}
+
+type Copied<W> = (Recovery<W>, Option<Damage>, u64);
+
+/// Copies the data section of a file as far as it is sound. The copy, the first damage, and the offset of the end.
+fn copied<W: Write>(
+    file: &dyn RangeRead,
+    out: W,
+    manifest: Option<(String, Manifest)>,
+    compression: Compression,
+    progress: &mut dyn FnMut(u64),
+) -> std::result::Result<Copied<W>, Trouble> {
+    let mut scan = begun(file)?;
     let mut damage = None;
     let header = header(&mut scan).map_err(Trouble::Read)?.unwrap_or_else(|cause| {
         Damage::note(&mut damage, scan.position(), cause);
@@ -132,12 +173,7 @@ fn recovered<W: Write>(
         }
         progress(scan.position());
     }
-    if damage.is_none()
-        && let Err(error) = summary(file)
-    {
-        Damage::note(&mut damage, scan.position(), format!("the summary cannot be read: {error}"));
-    }
-    recovery.finish(damage).map_err(Trouble::Write)
+    Ok((recovery, damage, scan.position()))
 }
 
 fn begun(file: &dyn RangeRead) -> std::result::Result<Scan<'_>, Trouble> {
@@ -182,7 +218,7 @@ fn manifest(file: &dyn RangeRead) -> std::result::Result<Option<(String, Manifes
 }
 
 /// Entry of an attachment in the summary, and the offset of its data in its content.
-fn attachment_head(
+pub(crate) fn attachment_head(
     scan: &mut Scan<'_>,
     place: RecordPlace,
 ) -> std::io::Result<Checked<(AttachmentIndex, u64)>> {

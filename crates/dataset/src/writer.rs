@@ -1,5 +1,6 @@
 //! Writer of a dataset: takes the items of a reader, and gives messages, index and manifest.
 
+use crate::checkpoint::CHECKPOINT;
 use crate::compression::Compression;
 use crate::error::DatasetError;
 use crate::events::{GAPS, GapMessage, NOTES, NoteMessage};
@@ -224,8 +225,17 @@ impl<W: Write> DatasetWriter<W> {
         Ok(())
     }
 
-    /// Ends the dataset; the output comes back.
-    pub fn finish(mut self) -> Result<(W, Written), DatasetError> {
+    /// Writes all that was added, and a checkpoint behind it: if the writer is killed, the file is a dataset of this name up
+    /// to there.
+    pub fn checkpoint(&mut self, name: &str, span: ArchivedSpan) -> Result<(), DatasetError> {
+        let mut manifest = self.so_far()?;
+        manifest.provenance.archived = Some(span);
+        self.mcap.attach(&format!("{CHECKPOINT}{name}"), "application/json", &manifest.to_bytes())?;
+        Ok(self.mcap.flush_output()?)
+    }
+
+    /// Manifest of all that was added. Chunks and parts of the index end here.
+    fn so_far(&mut self) -> Result<Manifest, DatasetError> {
         self.manifest.chunks = self.mcap.flush()?;
         for place in 0..self.streams.len() {
             if let Some(part) = self.streams[place].index.finish()? {
@@ -237,17 +247,20 @@ impl<W: Write> DatasetWriter<W> {
                 stream.channel(&mut self.mcap)?;
             }
             stream.entry.channels = stream.replayed.values().copied().chain(stream.channel).collect();
-            if let Some(preamble) = stream.waiting.take() {
-                stream.entry.preambles.push(PreambleEntry { from: (u32::MAX, 0), ..preamble });
-            }
         }
         (self.manifest.gap_channel, self.manifest.note_channel) = (self.gaps, self.notes);
-        self.manifest.streams = self.streams.into_iter().map(|stream| stream.entry).collect();
-        let bytes = self.manifest.to_bytes();
+        let streams = self.streams.iter().map(Stream::entry_so_far).collect();
+        Ok(Manifest { streams, ..self.manifest.clone() })
+    }
+
+    /// Ends the dataset; the output comes back.
+    pub fn finish(mut self) -> Result<(W, Written), DatasetError> {
+        let manifest = self.so_far()?;
+        let bytes = manifest.to_bytes();
         self.mcap.attach(NAME, "application/json", &bytes)?;
         let id = blake3::hash(&bytes).to_hex().to_string();
         let (out, bytes) = self.mcap.finish()?;
-        Ok((out, Written { id, bytes, manifest: self.manifest }))
+        Ok((out, Written { id, bytes, manifest }))
     }
 }
 
@@ -321,6 +334,14 @@ impl Stream {
         }
         self.replayed = channels;
         Ok(())
+    }
+
+    /// Entry of the manifest, with a preamble that has no message yet.
+    fn entry_so_far(&self) -> StreamEntry {
+        let mut entry = self.entry.clone();
+        let waiting = self.waiting.clone();
+        entry.preambles.extend(waiting.map(|preamble| PreambleEntry { from: (u32::MAX, 0), ..preamble }));
+        entry
     }
 
     fn count(&mut self, element: &Element<'_>, at: Position) {

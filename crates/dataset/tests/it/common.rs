@@ -1,7 +1,7 @@
 //! Rings to make datasets of: recorded by the recorder from files.
 
 use holdfast_dataset::{
-    Compression, Dataset, DatasetWriter, LocalFile, Options, Provenance, StreamHead, Written,
+    ArchivedSpan, Compression, Dataset, DatasetWriter, LocalFile, Options, Provenance, StreamHead, Written,
 };
 use holdfast_reader::{Item, RingReader, Selection};
 use holdfast_recorder::{args, run};
@@ -78,6 +78,36 @@ fn write_with(ring: &Path, to: &Path, options: &Options, selection: &Selection) 
     };
     reader.read(&plan, sink).unwrap();
     writer.finish().unwrap().1
+}
+
+/// Writes everything on a ring to a file, with a checkpoint after so many elements each; the file and the ends of the
+/// checkpoints.
+pub(crate) fn checkpointed(ring: &Path, folder: &Path, every: u64) -> (PathBuf, Vec<usize>) {
+    let (file, mut places, mut count) = (folder.join("checkpointed.mcap"), Vec::new(), 0);
+    let mut reader = RingReader::open(ring).unwrap();
+    let status = reader.streams().unwrap().remove(0);
+    let schema = reader.schema(status.id).unwrap();
+    let stream = status.name.clone();
+    let options = Options { chunk_bytes: 600, ..Options::default() };
+    let heads = [StreamHead { status, schema }];
+    let out = File::create(&file).unwrap();
+    let mut writer = DatasetWriter::new(out, &options, &heads, Provenance::default()).unwrap();
+    let plan = reader.plan(&Selection::ALL).unwrap();
+    let sink = &mut |item: Item<'_>| {
+        writer.item(&item).unwrap();
+        if matches!(item, Item::Element(_)) {
+            count += 1;
+            if count % every == 0 {
+                let span = ArchivedSpan { stream: stream.clone(), from: 0, to: count, expired: 0 };
+                writer.checkpoint(&format!("{stream}-{count}"), span).unwrap();
+                places.push(std::fs::metadata(&file).unwrap().len() as usize);
+            }
+        }
+        ControlFlow::Continue(())
+    };
+    reader.read(&plan, sink).unwrap();
+    writer.finish().unwrap();
+    (file, places)
 }
 
 /// Opens the dataset at a path.

@@ -1,7 +1,8 @@
 //! Recovery of datasets and other MCAP files that are cut or changed at any byte.
 
-use crate::common::{open, record, write};
-use holdfast_dataset::{Compression, Dataset, LocalFile, Manifest, Recovered, recover, verify};
+use crate::common::{checkpointed, of_dataset, open, record, write};
+use holdfast_dataset::{Checkpoint, Compression, Dataset, LocalFile, Manifest, Recovered, recover, verify};
+use holdfast_reader::Selection;
 use mcap::records::MessageHeader;
 use mcap::{MessageStream, WriteOptions, Writer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -223,4 +224,57 @@ fn changed_bytes_give_an_error_or_messages_of_the_file() {
             }
         }
     }
+}
+
+#[test]
+fn a_dataset_that_is_cut_while_it_is_written_is_one_up_to_its_last_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let lines: String = (0..60).map(|at| format!("{{\"n\": {at}}}\n")).collect();
+    fs::write(dir.join("in.jsonl"), lines).unwrap();
+    let source = format!("--source file:{} --name lines --frame lines", dir.join("in.jsonl").display());
+    let ring = record(dir, &format!("--size 4MiB --slot 64KiB {source} --attr n:int=json:n"));
+    let (file, places) = checkpointed(&ring, dir, 20);
+    let (bytes, whole) = (fs::read(&file).unwrap(), of_dataset(&open(&file), &Selection::ALL));
+    assert_eq!((places.len(), open(&file).manifest().streams[0].elements), (3, 60));
+    for cut in borders(&bytes).into_iter().chain((0..bytes.len()).step_by(97)) {
+        let old = dir.join("cut.mcap");
+        fs::write(&old, &bytes[..cut]).unwrap();
+        let old = LocalFile::open(&old).unwrap();
+        let found = Checkpoint::last_of(&old).unwrap();
+        // A checkpoint counts as soon as it is whole.
+        let ended = places.iter().filter(|place| **place <= cut).count();
+        let Some(checkpoint) = found else {
+            assert_eq!(ended, 0, "{cut}");
+            continue;
+        };
+        assert_eq!(checkpoint.name, format!("lines-{}", ended * 20), "{cut}");
+        let new = dir.join("new.mcap");
+        let (_, written) = checkpoint.complete(&old, fs::File::create(&new).unwrap()).unwrap().unwrap();
+        let dataset = open(&new);
+        assert_eq!((dataset.id(), dataset.size()), (written.id.as_str(), written.bytes));
+        assert!(verify(&dataset, &mut |_| ()).unwrap().is_empty());
+        let told = of_dataset(&dataset, &Selection::ALL);
+        assert_eq!(told, whole[..told.len()], "{cut}");
+        assert_eq!(dataset.manifest().streams[0].elements, ended as u64 * 20);
+        mcap::Summary::read(&fs::read(&new).unwrap()).unwrap().unwrap();
+    }
+}
+
+#[test]
+fn damage_before_a_checkpoint_makes_no_dataset() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    fs::write(dir.join("in.txt"), "line\n".repeat(60)).unwrap();
+    let source = format!("--source file:{} --name lines --frame lines", dir.join("in.txt").display());
+    let ring = record(dir, &format!("--size 4MiB --slot 64KiB {source}"));
+    let (file, places) = checkpointed(&ring, dir, 20);
+    let mut bytes = fs::read(&file).unwrap();
+    bytes.truncate(places[2]);
+    let chunk = borders(&bytes).into_iter().find(|at| bytes[*at] == mcap::records::op::CHUNK).unwrap();
+    bytes[chunk + 60] ^= 1;
+    fs::write(&file, &bytes).unwrap();
+    let file = LocalFile::open(&file).unwrap();
+    let checkpoint = Checkpoint::last_of(&file).unwrap().unwrap();
+    assert!(checkpoint.complete(&file, Vec::new()).unwrap().is_none());
 }
