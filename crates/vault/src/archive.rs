@@ -2,8 +2,11 @@
 //!
 //! The vault is the only state. A dataset's name has its stream and the first ordinal that it stands for, its manifest the
 //! ordinal behind the last. After a restart archiving goes on behind the latest published dataset, so that every ordinal is in
-//! exactly one of them.
+//! exactly one of them. What a killed process had written up to a checkpoint is published first.
 
+use crate::archive_path::{dataset_path, is_dataset_path};
+use crate::roll;
+use crate::salvage::salvage;
 use crate::target::VaultTarget;
 use crate::vault::Vault;
 use holdfast_base::failure::{Failure, Result};
@@ -20,7 +23,6 @@ use holdfast_dataset::{
 use holdfast_query::Limits;
 use holdfast_reader::{Item, Missing, OpenSlots, Plan, RingReader, Selection};
 use holdfast_ring::{Range, StreamStatus};
-use std::fmt::Write as _;
 use std::io::BufWriter;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -49,7 +51,7 @@ pub struct Archive<'a> {
     pub prefix: &'a str,
     /// Bytes at which a dataset is ended.
     pub roll_bytes: ByteSize,
-    /// Time after which a dataset is ended.
+    /// Time after which a dataset is ended. It is also ended when half of the ring was recorded since its beginning.
     pub roll_time: Option<Duration>,
     /// SQL condition that elements meet to be archived.
     pub condition: Option<&'a str>,
@@ -83,6 +85,18 @@ struct Open {
     begun: Instant,
     elements: u64,
     damaged: u64,
+    /// Share of the ring that was recorded since the first element, at the last look.
+    share: f64,
+    checkpoint: LastCheckpoint,
+    /// Set to keep the written bytes if this process ends before they are published.
+    keeps: Arc<AtomicBool>,
+}
+
+/// State of an open dataset at its last checkpoint.
+struct LastCheckpoint {
+    at: Instant,
+    elements: u64,
+    share: f64,
 }
 
 /// One stream while it is archived.
@@ -116,7 +130,11 @@ pub fn archive(
     let mut lines = Vec::new();
     for stream in all.into_iter().filter(|stream| ids.is_empty() || ids.contains(&stream.id)) {
         let schema = reader.schema(stream.id).map_err(|error| ring_failure(&error))?;
-        let from = resumed(archive, &reader, &stream.name)?;
+        let mut from = resumed(archive, &reader, &stream.name)?;
+        while let Some(archived) = salvage(archive, &reader, &stream.name, from)? {
+            from = archived.span.to;
+            published(&archived)?;
+        }
         lines.push(Line { stream, schema, from, to: from, expired: 0, open: None });
     }
     if lines.is_empty() {
@@ -145,8 +163,11 @@ pub fn archive(
                     break;
                 }
             }
+            line.look(&mut reader)?;
             if stopping || (archive.once && is_idle) || line.is_due(archive) {
                 line.publish(archive, published)?;
+            } else {
+                line.checkpoint(archive)?;
             }
         }
         if stopping || (archive.once && is_idle) {
@@ -299,7 +320,8 @@ impl Line {
 
     fn begin(&self, archive: &Archive<'_>, reader: &RingReader) -> Result<Open> {
         let path = dataset_path(archive.prefix, &self.stream.name, self.from);
-        let target: Box<dyn Target> = Box::new(VaultTarget::begin(archive.vault, &path)?);
+        let (target, keeps) = VaultTarget::begin_kept(archive.vault, &path)?;
+        let target: Box<dyn Target> = Box::new(target);
         let provenance = Provenance {
             query: archive.condition.unwrap_or_default().to_owned(),
             owner: archive.by.owner(),
@@ -310,13 +332,42 @@ impl Line {
         let out = BufWriter::with_capacity(GATHER, target);
         let writer = DatasetWriter::new(out, &archive.options, &[head], provenance);
         let writer = writer.map_err(|error| dataset_failure(&error, archive, &path))?;
-        Ok(Open { writer, path, begun: Instant::now(), elements: 0, damaged: 0 })
+        let begun = Instant::now();
+        let checkpoint = LastCheckpoint { at: begun, elements: 0, share: 0.0 };
+        Ok(Open { writer, path, begun, elements: 0, damaged: 0, share: 0.0, checkpoint, keeps })
+    }
+
+    /// Learns how much of the ring was recorded since the first element of the open dataset.
+    fn look(&mut self, reader: &mut RingReader) -> Result<()> {
+        let Some(open) = self.open.as_mut().filter(|open| open.elements > 0) else { return Ok(()) };
+        let range = Range { ordinals: Some((Ordinal(self.from), Ordinal(u64::MAX))), ..Range::ALL };
+        let plan = reader.plan(&Selection { streams: vec![self.stream.id], range });
+        let passed = plan.map_err(|error| ring_failure(&error))?.slots.len();
+        let slots = reader.status().map_err(|error| ring_failure(&error))?.ring.slots;
+        open.share = roll::share(passed, &slots);
+        Ok(())
     }
 
     fn is_due(&self, archive: &Archive<'_>) -> bool {
-        let Some(open) = &self.open else { return false };
-        let is_old = archive.roll_time.is_some_and(|time| open.begun.elapsed() >= time);
-        open.elements > 0 && (is_old || open.writer.written() >= archive.roll_bytes.0)
+        let limits = roll::Limits { bytes: archive.roll_bytes, age: archive.roll_time };
+        self.open.as_ref().is_some_and(|open| limits.are_reached(&open.progress()))
+    }
+
+    /// Makes what was written outlive this process, from time to time.
+    fn checkpoint(&mut self, archive: &Archive<'_>) -> Result<()> {
+        let span = self.span();
+        let Some(open) = self.open.as_mut().filter(|open| open.needs_checkpoint()) else { return Ok(()) };
+        let written = open.writer.checkpoint(&open.path, span);
+        written.map_err(|error| dataset_failure(&error, archive, &open.path))?;
+        open.checkpoint = LastCheckpoint { at: Instant::now(), elements: open.elements, share: open.share };
+        open.keeps.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Span of ordinals that the open dataset stands for.
+    fn span(&self) -> ArchivedSpan {
+        let Self { from, to, expired, .. } = *self;
+        ArchivedSpan { stream: self.stream.name.clone(), from, to, expired }
     }
 
     /// Ends the dataset and publishes it; one without elements and gaps is given up.
@@ -329,12 +380,8 @@ impl Line {
         if elements == 0 {
             return Ok(());
         }
-        let span = ArchivedSpan {
-            stream: self.stream.name.clone(),
-            from: self.from,
-            to: self.to,
-            expired: std::mem::take(&mut self.expired),
-        };
+        let span = self.span();
+        self.expired = 0;
         writer.archives(span.clone());
         let done = finished(writer).map_err(|error| dataset_failure(&error, archive, &path));
         let (mut target, written) = done?;
@@ -345,41 +392,31 @@ impl Line {
     }
 }
 
-fn dataset_failure(error: &DatasetError, archive: &Archive<'_>, path: &str) -> Failure {
-    archive.vault.dataset_failure(error, path)
-}
-
-/// Path of the dataset that begins at an ordinal. Paths of a stream are in the order of ordinals.
-fn dataset_path(prefix: &str, stream: &str, from: u64) -> String {
-    let prefix = prefix.trim_end_matches('/');
-    let slash = if prefix.is_empty() { "" } else { "/" };
-    format!("{prefix}{slash}{}-{from:020}.mcap", file_name(stream))
-}
-
-/// Name of a stream in a path: bytes other than letters, digits, `.`, `_` and `-` as `%XX`.
-fn file_name(stream: &str) -> String {
-    let mut name = String::new();
-    for byte in stream.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-') {
-            name.push(char::from(byte));
-        } else {
-            let _ = write!(name, "%{byte:02X}");
+impl Open {
+    fn progress(&self) -> roll::Progress {
+        roll::Progress {
+            elements: self.elements,
+            bytes: ByteSize(self.writer.written()),
+            age: self.begun.elapsed(),
+            share: self.share,
         }
     }
-    name
+
+    fn needs_checkpoint(&self) -> bool {
+        let LastCheckpoint { at, elements, share } = self.checkpoint;
+        self.elements > elements && roll::needs_checkpoint(at.elapsed(), self.share - share)
+    }
+}
+
+pub(crate) fn dataset_failure(error: &DatasetError, archive: &Archive<'_>, path: &str) -> Failure {
+    archive.vault.dataset_failure(error, path)
 }
 
 /// Ordinal behind the latest dataset of a stream; 0 without any.
 fn resumed(archive: &Archive<'_>, reader: &RingReader, stream: &str) -> Result<u64> {
-    let prefix = archive.prefix.trim_end_matches('/');
-    let below = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
-    let name = file_name(stream);
-    let is_of_stream = |path: &str| {
-        let rest = path.strip_prefix(&below).and_then(|rest| rest.strip_prefix(&name));
-        let digits = rest.and_then(|rest| rest.strip_prefix('-')).and_then(|rest| rest.strip_suffix(".mcap"));
-        digits.is_some_and(|digits| digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    let last = archive.vault.list(prefix)?.into_iter().rfind(|entry| is_of_stream(&entry.path));
+    let is_of_stream = |path: &str| is_dataset_path(path, archive.prefix, stream);
+    let all = archive.vault.list(archive.prefix.trim_end_matches('/'))?;
+    let last = all.into_iter().rfind(|entry| is_of_stream(&entry.path));
     let Some(last) = last else { return Ok(0) };
     let dataset = archive.vault.dataset(&last.path)?;
     let origin = &dataset.manifest().provenance;
@@ -389,17 +426,5 @@ fn resumed(archive: &Archive<'_>, reader: &RingReader, stream: &str) -> Result<u
         _ => Err(Failure::failed("there are datasets of another ring or hold")
             .at(archive.vault.place(&last.path))
             .advice("choose another prefix with --to")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_of_a_stream_are_in_the_order_of_ordinals() {
-        assert_eq!(dataset_path("", "wifi", 0), "wifi-00000000000000000000.mcap");
-        assert_eq!(dataset_path("a/", "eth 0/x", 7), "a/eth%200%2Fx-00000000000000000007.mcap");
-        assert!(dataset_path("", "s", u64::MAX) > dataset_path("", "s", 9));
     }
 }

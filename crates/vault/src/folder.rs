@@ -1,15 +1,22 @@
 //! Folder of this machine as the store of a vault: files are written under a hidden name, synced, and linked to their own.
 
 use crate::owner::Owner;
-use crate::store::{Entry, HIDDEN};
+use crate::store::{Entry, HIDDEN, UploadMode};
 use bytes::Bytes;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Folder of unfinished uploads.
 const UPLOADS: &str = "uploads";
+
+/// Ending of the names of uploads that outlive their process.
+const KEPT: &str = ".kept";
+
+/// Age at which a kept upload that nobody completes is removed.
+const MOST_KEPT: Duration = Duration::from_hours(30 * 24);
 
 /// Folder as a store.
 #[derive(Debug)]
@@ -105,7 +112,8 @@ impl Folder {
         path.parent().map_or(Ok(()), sync_folder)
     }
 
-    pub(crate) fn upload(&self, path: &str, replace: bool) -> io::Result<FolderUpload> {
+    pub(crate) fn upload(&self, path: &str, mode: UploadMode) -> io::Result<FolderUpload> {
+        let replace = mode == UploadMode::Replaces;
         let target = self.at(path);
         if !replace && fs::symlink_metadata(&target).is_ok() {
             return Err(ErrorKind::AlreadyExists.into());
@@ -115,7 +123,8 @@ impl Folder {
             return Err(io::Error::new(ErrorKind::NotFound, what));
         }
         make_folders(&self.root, &self.uploads())?;
-        let name = Owner::new().to_string();
+        let kept = if mode == UploadMode::IsKept { KEPT } else { "" };
+        let name = format!("{}{kept}", Owner::new());
         let unfinished = self.uploads().join(&name);
         let file = OpenOptions::new().write(true).create_new(true).open(&unfinished)?;
         let staged = format!("{HIDDEN}/{UPLOADS}/{name}");
@@ -130,16 +139,47 @@ impl Folder {
         let mut removed = 0;
         for found in found {
             let found = found?;
-            let owner = found.file_name().to_str().and_then(Owner::parse);
-            let age = found.metadata().and_then(|found| found.modified());
-            let age = age.ok().and_then(|modified| modified.elapsed().ok()).unwrap_or_default();
-            if owner.is_some_and(|owner| owner.is_gone(age)) {
+            let name = found.file_name();
+            let name = name.to_str().unwrap_or_default();
+            let is_kept = name.ends_with(KEPT);
+            let age = age(&found);
+            if is_gone(name.trim_end_matches(KEPT), age) && (!is_kept || age > MOST_KEPT) {
                 fs::remove_file(found.path())?;
                 removed += 1;
             }
         }
         Ok(removed)
     }
+
+    /// Paths of kept uploads whose process has ended.
+    pub(crate) fn left(&self) -> io::Result<Vec<String>> {
+        let found = match fs::read_dir(self.uploads()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            found => found?,
+        };
+        let mut left = Vec::new();
+        for found in found {
+            let found = found?;
+            let name = found.file_name();
+            let owner = name.to_str().and_then(|name| name.strip_suffix(KEPT));
+            if let Some(owner) = owner.filter(|owner| is_gone(owner, age(&found))) {
+                left.push(format!("{HIDDEN}/{UPLOADS}/{owner}{KEPT}"));
+            }
+        }
+        left.sort();
+        Ok(left)
+    }
+}
+
+/// True if the upload of this owner will not go on.
+fn is_gone(owner: &str, age: Duration) -> bool {
+    Owner::parse(owner).is_some_and(|owner| owner.is_gone(age))
+}
+
+/// Time since the last change of a file.
+fn age(found: &fs::DirEntry) -> Duration {
+    let modified = found.metadata().and_then(|found| found.modified());
+    modified.ok().and_then(|modified| modified.elapsed().ok()).unwrap_or_default()
 }
 
 impl FolderUpload {

@@ -7,13 +7,16 @@
 #![forbid(unsafe_code)]
 
 mod archive;
+mod archive_path;
 mod folder;
 mod object;
 mod objects;
 mod owner;
 mod place;
 mod retry;
+mod roll;
 mod runtime;
+mod salvage;
 mod scrub;
 mod settings;
 mod staging;

@@ -22,6 +22,17 @@ pub struct Entry {
     pub modified: SystemTime,
 }
 
+/// Treatment of the name of an upload, and of its bytes when its process ends early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UploadMode {
+    /// The name must be free; unfinished bytes are removed.
+    Creates,
+    /// As `Creates`, but a folder keeps the bytes of a killed process for the next one.
+    IsKept,
+    /// The upload replaces an object.
+    Replaces,
+}
+
 /// Store below a vault.
 #[derive(Clone, Debug)]
 pub(crate) enum Store {
@@ -82,11 +93,21 @@ impl Store {
         }
     }
 
-    /// Begins an upload. Without `replace` the name must be free.
-    pub(crate) fn upload(&self, path: &str, replace: bool) -> io::Result<Writing> {
+    /// Begins an upload.
+    pub(crate) fn upload(&self, path: &str, mode: UploadMode) -> io::Result<Writing> {
         match self {
-            Self::Folder(folder) => folder.upload(path, replace).map(Writing::Folder),
-            Self::Objects(objects) => objects.upload(path, replace).map(Writing::Objects),
+            Self::Folder(folder) => folder.upload(path, mode).map(Writing::Folder),
+            Self::Objects(objects) => {
+                objects.upload(path, mode == UploadMode::Replaces).map(Writing::Objects)
+            }
+        }
+    }
+
+    /// Paths of kept uploads whose process has ended. Object stores cannot read unfinished uploads.
+    pub(crate) fn left(&self) -> io::Result<Vec<String>> {
+        match self {
+            Self::Folder(folder) => folder.left(),
+            Self::Objects(_) => Ok(Vec::new()),
         }
     }
 

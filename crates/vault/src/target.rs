@@ -7,6 +7,7 @@ use holdfast_base::failure::Result;
 use holdfast_dataset::{LocalTarget, RangeRead, Target};
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Upload as a target.
 pub struct VaultTarget {
@@ -18,6 +19,13 @@ impl VaultTarget {
     /// Begins an upload to a free name.
     pub fn begin(vault: &Arc<Vault>, path: &str) -> Result<Self> {
         Ok(Self { name: vault.place(path), upload: vault.upload(path)? })
+    }
+
+    /// Begins an upload to a free name that a folder keeps if its process is killed. The flag keeps it also if it is dropped.
+    pub(crate) fn begin_kept(vault: &Arc<Vault>, path: &str) -> Result<(Self, Arc<AtomicBool>)> {
+        let upload = vault.kept_upload(path)?;
+        let keeps = upload.keeps();
+        Ok((Self { name: vault.place(path), upload }, keeps))
     }
 }
 

@@ -7,14 +7,16 @@ use holdfast_base::failure::{Failure, Result};
 use holdfast_dataset::Passed;
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Upload of an object. Dropped before it is published, it leaves nothing.
+/// Upload of an object. Dropped before it is published, it leaves nothing, unless it is to be kept.
 pub struct Upload {
     vault: Arc<Vault>,
     path: String,
     writing: Writing,
     passed: Passed,
     is_published: bool,
+    keeps: Arc<AtomicBool>,
 }
 
 /// Object that an upload has stored.
@@ -28,7 +30,19 @@ pub struct Stored {
 
 impl Upload {
     pub(crate) fn new(vault: Arc<Vault>, path: &str, writing: Writing) -> Self {
-        Self { vault, path: path.to_owned(), writing, passed: Passed::default(), is_published: false }
+        Self {
+            vault,
+            path: path.to_owned(),
+            writing,
+            passed: Passed::default(),
+            is_published: false,
+            keeps: Arc::default(),
+        }
+    }
+
+    /// Flag that keeps the bytes of an upload that is dropped before it is published.
+    pub(crate) fn keeps(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.keeps)
     }
 
     /// Ends writing, makes the bytes durable, reads them back and compares them with what was written.
@@ -71,7 +85,7 @@ impl Write for Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        if !self.is_published {
+        if !self.is_published && !self.keeps.load(Ordering::Relaxed) {
             self.writing.abort();
         }
     }

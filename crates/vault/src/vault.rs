@@ -3,7 +3,7 @@
 use crate::object::VaultObject;
 use crate::objects::{Objects, Parts};
 use crate::settings;
-use crate::store::{Entry, HIDDEN, Store};
+use crate::store::{Entry, HIDDEN, Store, UploadMode};
 use crate::upload::Upload;
 use glob::{MatchOptions, Pattern};
 use holdfast_base::failure::{Failure, Result, reason};
@@ -155,18 +155,41 @@ impl Vault {
 
     /// Begins an upload to a free name.
     pub fn upload(self: &Arc<Self>, path: &str) -> Result<Upload> {
-        self.begin(path, false)
+        self.begin(path, UploadMode::Creates)
+    }
+
+    /// Begins an upload to a free name whose bytes a folder keeps if its process is killed.
+    pub(crate) fn kept_upload(self: &Arc<Self>, path: &str) -> Result<Upload> {
+        self.begin(path, UploadMode::IsKept)
+    }
+
+    /// Bytes of kept uploads whose process has ended: their paths in the store, and the files.
+    pub(crate) fn left_uploads(self: &Arc<Self>) -> Result<Vec<(String, VaultObject)>> {
+        let failed = |error: io::Error| self.failure("cannot read an unfinished upload", "", &error);
+        let left = self.store.left().map_err(failed)?.into_iter();
+        left.map(|path| {
+            let object = VaultObject::open(self, &path, &self.place(&path)).map_err(failed)?;
+            Ok((path, object))
+        })
+        .collect()
+    }
+
+    /// Removes the bytes of a kept upload.
+    pub(crate) fn remove_left(&self, path: &str) -> Result<()> {
+        self.store
+            .remove(path)
+            .map_err(|error| self.failure("cannot remove an unfinished upload", path, &error))
     }
 
     /// Begins an upload that replaces a damaged object.
     pub(crate) fn replace(self: &Arc<Self>, path: &str) -> Result<Upload> {
-        self.begin(path, true)
+        self.begin(path, UploadMode::Replaces)
     }
 
-    fn begin(self: &Arc<Self>, path: &str, replace: bool) -> Result<Upload> {
+    fn begin(self: &Arc<Self>, path: &str, mode: UploadMode) -> Result<Upload> {
         self.checked(path)?;
         self.remove_abandoned()?;
-        let writing = self.store.upload(path, replace);
+        let writing = self.store.upload(path, mode);
         let writing = writing.map_err(|error| self.failure("cannot store the object", path, &error))?;
         Ok(Upload::new(Arc::clone(self), path, writing))
     }
@@ -207,7 +230,7 @@ impl Vault {
         if bytes[..] != text[100..] || size != text.len() as u64 {
             return Err(Failure::failed("the vault gives other bytes than were written").at(self.place(path)));
         }
-        if self.store.upload(path, false).map(|mut upload| upload.abort()).is_ok() {
+        if self.store.upload(path, UploadMode::Creates).map(|mut upload| upload.abort()).is_ok() {
             return Err(Failure::failed("the vault lets an object be overwritten").at(self.place(path)));
         }
         if !self.list("")?.iter().any(|entry| entry.path == path) {

@@ -16,9 +16,11 @@ use std::time::Duration;
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Each stream becomes a series of datasets PREFIX/STREAM-ORDINAL.mcap. A dataset ends at the size or\n\
-    age of --roll; it is read back and verified before it is visible. Started again with the same prefix,\n\
-    it goes on behind the latest dataset, without gap or overlap. What expired before it was read is told.\n\
-    A signal publishes what was read, then it ends.\n\n\
+    age of --roll, and when half of the ring was recorded since its first element; it is read back and\n\
+    verified before it is visible. Started again with the same prefix, it publishes what a killed process\n\
+    had written to a folder up to its last checkpoint (30 s at most), and goes on behind the latest dataset,\n\
+    without gap or overlap. What expired before it was read is told. A signal publishes what was read, then\n\
+    it ends.\n\n\
     Examples:\n  holdfast archive lab.hf --stream eth0 --to s3:lab/ --roll 1GiB,10m\n  \
     holdfast archive lab.hf --to /archive/lab --where \"dst_port = 53\" --once"
 )]
@@ -32,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FOLDER|VAULT:PREFIX")]
     to: PathBuf,
     /// Size or age at which a dataset ends; both, with a comma between
-    #[arg(long, value_name = "SIZE|SPAN", value_delimiter = ',', default_value = "1GiB", value_parser = roll)]
+    #[arg(long, value_name = "SIZE|SPAN", value_delimiter = ',', default_value = "1GiB,10m", value_parser = roll)]
     roll: Vec<Roll>,
     /// Archive only elements that match this SQL condition, and gaps near them
     #[arg(long = "where", value_name = "SQL")]

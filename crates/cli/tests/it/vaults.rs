@@ -6,10 +6,11 @@ pub(crate) mod servers;
 
 use crate::common;
 
-use common::recording::Recording;
+use common::recording::{PATIENCE, Recording};
 use common::{documented, ends, folder, holdfast, record, run};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 use servers::{KEYS, Server, server};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +18,8 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
+use std::time::Instant;
 
 /// Writes the user's configuration file.
 pub(crate) fn configure(dir: &Path, vaults: &[(&str, String)]) {
@@ -218,6 +220,96 @@ fn an_archive_that_is_killed_goes_on_without_gap_or_overlap() {
     assert_eq!(said.code, Some(0), "{}", said.err);
     let said = ends(dir, "archive o.hf --to archive:lab --once", 1).err;
     assert!(said.contains("there are datasets of another ring") && said.contains("--to"), "{said}");
+}
+
+/// Next object that an archive tells; fails if it tells nothing for too long.
+fn next_told(told: &mut BufReader<ChildStdout>) -> Value {
+    if told.buffer().is_empty() {
+        let patience = Timespec { tv_sec: 60, tv_nsec: 0 };
+        let count = poll(&mut [PollFd::new(told.get_ref(), PollFlags::IN)], Some(&patience)).unwrap();
+        assert_eq!(count, 1, "no dataset is published");
+    }
+    let mut text = String::new();
+    told.read_line(&mut text).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn an_archive_without_options_is_not_overtaken_by_the_ring() {
+    let folder = folder();
+    let dir = folder.path();
+    fs::create_dir(dir.join("a")).unwrap();
+    configure(dir, &[("a", format!("url = \"{}\"", dir.join("a").display()))]);
+    let mut recording = Recording::start(dir, "--size 16MiB --slot 64KiB");
+    let mut archive = holdfast(dir);
+    archive.args(["archive", "r.hf", "--to", "a:lab", "--json"]).stdout(Stdio::piped());
+    recording.lines(100);
+    recording.await_lines(dir, 100);
+    let mut child = archive.spawn().unwrap();
+    let mut told = BufReader::new(child.stdout.take().unwrap());
+    // Each round is more than half of the ring, all of them are more than the ring twice over.
+    let (mut sent, mut to) = (100, 0);
+    for _ in 0..4 {
+        recording.lines(18_000);
+        sent += 18_000;
+        let published = next_told(&mut told);
+        assert_eq!((&published["first_ordinal"], &published["expired_ordinals"]), (&json!(to), &json!(0)));
+        to = published["next_ordinal"].as_u64().unwrap();
+    }
+    recording.await_lines(dir, sent);
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut told, &mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{rest}");
+    recording.end();
+    ends(dir, "archive r.hf --to a:lab --once", 0);
+    let counted = ends(dir, "query a:lab/*.mcap select_count(*)_c,_max(ordinal)_m_from_log --json", 0).json();
+    assert_eq!(counted, json!({"c": sent, "m": sent - 1}));
+}
+
+/// True if an unfinished upload of a vault has a checkpoint.
+fn has_checkpoint(vault: &Path) -> bool {
+    let uploads = fs::read_dir(vault.join(".holdfast/uploads")).into_iter().flatten();
+    uploads
+        .map(|upload| fs::read(upload.unwrap().path()).unwrap_or_default())
+        .any(|bytes| memchr::memmem::find(&bytes, b"holdfast/checkpoint/").is_some())
+}
+
+#[test]
+fn what_a_killed_archive_had_written_is_published_by_the_next() {
+    let folder = folder();
+    let dir = folder.path();
+    fs::create_dir(dir.join("a")).unwrap();
+    configure(dir, &[("a", format!("url = \"{}\"", dir.join("a").display()))]);
+    let mut recording = Recording::start(dir, "--size 16MiB --slot 64KiB");
+    recording.lines(100);
+    recording.await_lines(dir, 100);
+    let mut archive = holdfast(dir);
+    let mut child = archive.args(["archive", "r.hf", "--to", "a:lab"]).stdout(Stdio::null()).spawn().unwrap();
+    // A quarter of the ring: a checkpoint, and no dataset yet.
+    recording.lines(8_000);
+    let began = Instant::now();
+    while !has_checkpoint(&dir.join("a")) {
+        assert!(began.elapsed() < PATIENCE, "there is no checkpoint");
+    }
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    // The ring is overtaken, and other commands write to the vault meanwhile.
+    recording.lines(60_000);
+    recording.await_lines(dir, 68_100);
+    recording.end();
+    ends(dir, "vault check a", 0);
+    let all = ends(dir, "archive r.hf --to a:lab --once --json", 1).lines();
+    let salvaged = &all[0];
+    let count = |field: &str| salvaged[field].as_u64().unwrap();
+    assert_eq!((count("first_ordinal"), count("expired_ordinals")), (0, 0), "{salvaged}");
+    assert!(count("next_ordinal") > 0 && count("elements") == count("next_ordinal"), "{salvaged}");
+    assert_eq!(all[1]["first_ordinal"], salvaged["next_ordinal"]);
+    ends(dir, &format!("dataset verify {}", salvaged["output"].as_str().unwrap()), 0);
+    let counted = ends(dir, "query a:lab/*.mcap select_count(*)_c,_min(ordinal)_m_from_log --json", 0).json();
+    let expired: u64 = all.iter().filter_map(|told| told["expired_ordinals"].as_u64()).sum();
+    assert_eq!(counted, json!({"c": 68_100 - expired, "m": 0}));
+    assert_eq!(fs::read_dir(dir.join("a/.holdfast/uploads")).unwrap().count(), 0);
 }
 
 #[test]
