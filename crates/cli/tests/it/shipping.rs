@@ -184,6 +184,31 @@ fn the_limits_are_those_of_the_paper() {
 }
 
 #[test]
+fn what_is_not_sent_is_listed_and_fails_the_command() {
+    let folder = folder();
+    let dir = folder.path();
+    let site = Site::start(dir, &[]);
+    fs::create_dir(dir.join("runs")).unwrap();
+    fs::write(dir.join("runs/good"), "good").unwrap();
+    fs::write(dir.join("runs/new\nline"), "bad").unwrap();
+    let line = format!("ship runs --to {}/array --once --quiet 100ms", site.url());
+    let said = ends(dir, &line, 1);
+    assert!(said.err.contains("not sent: ") && said.err.contains("new\\nline: "), "{}", said.err);
+    assert!(said.err.contains("1 file not sent"), "{}", said.err);
+    site.ends("cat /array/good", 0);
+    let said = objects(&ends(dir, &format!("{line} --json"), 1));
+    documented("ship", &said);
+    let status = said.iter().find(|object| object["unsent"].is_array()).unwrap();
+    assert!(status["unsent"][0]["path"].as_str().unwrap().ends_with("new\nline"), "{status}");
+    // Another path of the same archive has its own state.
+    fs::remove_file(dir.join("runs/new\nline")).unwrap();
+    for into in ["a", "b"] {
+        ends(dir, &format!("{line} --into {into}"), 0);
+        site.ends(&format!("cat /array/{into}/good"), 0);
+    }
+}
+
+#[test]
 fn wrong_uses_are_told() {
     let folder = folder();
     let dir = folder.path();

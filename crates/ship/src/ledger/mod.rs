@@ -3,15 +3,19 @@
 //! Here belong opening, locking and the error. Rows and statements are in the modules of their tables. Every function is one
 //! transaction, durable when it returns, so that the process may be killed at any time. Functions block.
 
+mod destinations;
 mod events;
 mod files;
+mod journal;
 mod outages;
 mod schema;
 mod throughput;
 mod versions;
 
+pub use destinations::Destination;
 pub use events::{LedgerEvent, MOST_EVENTS};
 pub use files::{FileKey, FileRow, FileStage};
+pub use journal::Journal;
 pub use outages::OutageRow;
 pub use versions::ShippedVersion;
 
@@ -112,6 +116,13 @@ impl Ledger {
     pub fn commit(&mut self) -> Result<()> {
         self.is_batch = false;
         Ok(self.connection.execute_batch("COMMIT")?)
+    }
+
+    /// Gives the changes of a batch up.
+    fn roll_back(&mut self) {
+        self.is_batch = false;
+        // The engine may have rolled back by itself.
+        let _ = self.connection.execute_batch("ROLLBACK");
     }
 
     /// Runs a transaction that writes.

@@ -3,7 +3,13 @@
 use rusqlite::{Connection, Error};
 
 /// Version of the tables, in `user_version` of the file.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
+
+/// Table that version 2 adds.
+const DESTINATIONS: &str = "
+    CREATE TABLE destinations(
+        folder TEXT PRIMARY KEY, url TEXT NOT NULL, project TEXT NOT NULL, into_path TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;";
 
 const TABLES: &str = "
     CREATE TABLE files(
@@ -39,7 +45,10 @@ pub(super) fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     match found {
-        0 => transaction.execute_batch(&format!("{TABLES} PRAGMA user_version = {VERSION}"))?,
+        0 => {
+            transaction.execute_batch(&format!("{TABLES} {DESTINATIONS} PRAGMA user_version = {VERSION}"))?
+        }
+        1 => transaction.execute_batch(&format!("{DESTINATIONS} PRAGMA user_version = {VERSION}"))?,
         VERSION => {}
         newer => {
             let reason = format!("a newer program wrote it (layout {newer}, known is {VERSION})");
@@ -52,7 +61,8 @@ pub(super) fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
 /// Refuses tables of another version.
 pub(super) fn check(connection: &Connection) -> rusqlite::Result<()> {
     let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    if found == VERSION {
+    // Readers use the tables of version 1 alone.
+    if (1..=VERSION).contains(&found) {
         return Ok(());
     }
     Err(unreadable(format!("another program wrote it (layout {found}, known is {VERSION})")))

@@ -63,10 +63,22 @@ pub(super) struct Tracked {
     pub(super) recorded: Option<(String, String)>,
     /// Message of the last failure.
     pub(super) message: Option<String>,
+    /// Failures to read the file since it was observed or read last.
+    pub(super) unread: u32,
     /// Time at which the run ends by quiet.
     pub(super) quiet_at: Option<Duration>,
     /// Size that was observed last, in bytes.
     pub(super) size: u64,
+}
+
+/// Failures in a row after which a file counts as unreadable.
+const MOST_UNREAD: u32 = 3;
+
+impl Tracked {
+    /// True if the file is there and could not be read several times.
+    pub(super) fn is_unreadable(&self) -> bool {
+        self.unread >= MOST_UNREAD
+    }
 }
 
 /// All files of a shipper.

@@ -1,6 +1,6 @@
 //! Meter of a shipper: sums of the current minute, histogram of block rates, and totals since the start.
 
-use crate::ledger::{self, Ledger};
+use crate::ledger::Journal;
 use crate::planning::BitRate;
 use crate::statistics::{HistogramRow, MinuteRow, rate_bin};
 use serde::{Deserialize, Serialize};
@@ -79,14 +79,13 @@ impl Meter {
     }
 
     /// Moves the sums of a minute to the ledger.
-    pub(super) fn flush(&mut self, minute: i64, ledger: &mut Ledger) -> ledger::Result<()> {
+    pub(super) fn flush(&mut self, minute: i64, ledger: &mut Journal) {
         let row = MinuteRow { minute, ..std::mem::take(&mut self.minute) };
         if row == (MinuteRow { minute, ..MinuteRow::default() }) {
-            return Ok(());
+            return;
         }
         let rates = std::mem::take(&mut self.rates);
-        let rates: Vec<HistogramRow> =
-            rates.into_iter().map(|((hour, bin), count)| HistogramRow { hour, bin, count }).collect();
-        ledger.add_throughput(&row, &rates)
+        let rates = rates.into_iter().map(|((hour, bin), count)| HistogramRow { hour, bin, count });
+        ledger.add_throughput(row, rates.collect());
     }
 }

@@ -13,7 +13,7 @@ mod status;
 
 pub use alarm::AlarmReport;
 pub use meter::Totals;
-pub use status::{Counts, OutageStatus, RECENT_MINUTES, STATUS_FILE, Status};
+pub use status::{Counts, OutageStatus, RECENT_MINUTES, STATUS_FILE, Status, UnsentFile};
 
 use crate::ledger::LedgerError;
 use crate::link::Outage;
@@ -83,6 +83,13 @@ pub enum Notice {
         /// Length of the outage.
         lasted: Duration,
     },
+    /// The state of the shipper cannot be written; it goes on sending, and tries again.
+    StateUnwritten {
+        /// Reason of it, and the remedy.
+        reason: String,
+    },
+    /// The state of the shipper is written again.
+    StateWritten,
     /// A file or folder cannot be watched or sent.
     Warning {
         /// Path of the file or folder.

@@ -48,6 +48,21 @@ impl Counts {
     }
 }
 
+/// File that a shipper could not send.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct UnsentFile {
+    /// Path of the file in its tree.
+    pub path: String,
+    /// Reason of it, and the remedy.
+    pub reason: String,
+}
+
+impl UnsentFile {
+    pub(super) fn new(path: &str, reason: &str) -> Self {
+        Self { path: path.to_owned(), reason: reason.to_owned() }
+    }
+}
+
 /// Outage that goes on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OutageStatus {
@@ -87,6 +102,9 @@ pub struct Status {
     pub free_bytes: Option<u64>,
     /// Alarm about the local disk.
     pub alarm: AlarmReport,
+    /// Files that could not be sent; at most 1000 are listed.
+    #[serde(default)]
+    pub unsent: Vec<UnsentFile>,
 }
 
 /// Inputs of a status that are measured at its time.
@@ -144,6 +162,7 @@ impl Status {
             catch_up_seconds: catch_up,
             free_bytes: free,
             alarm,
+            unsent: Vec::new(),
         }
     }
 

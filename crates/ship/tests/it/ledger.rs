@@ -217,7 +217,7 @@ fn a_newer_layout_and_a_damaged_file_are_refused() {
     let file = folder.path().join("ledger.db");
     rusqlite::Connection::open(&file).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
     let error = Ledger::open(folder.path()).unwrap_err().to_string();
-    assert!(error.contains("a newer program wrote it (layout 99, known is 1)"), "{error}");
+    assert!(error.contains("a newer program wrote it (layout 99, known is 2)"), "{error}");
     std::fs::write(&file, [7; 8192]).unwrap();
     let error = Ledger::open(folder.path()).unwrap_err().to_string();
     assert!(error.starts_with("cannot use the state folder ") && error.contains("; restore it"), "{error}");

@@ -13,3 +13,4 @@ mod refusals;
 mod settings;
 mod shipping;
 mod simulation;
+mod state;

@@ -56,7 +56,7 @@ fn odd_names_arrive_and_impossible_ones_are_named() {
     let mut settings = archive.settings(&archive.url(), folder.path());
     settings.folders[0].quiet = Duration::from_millis(100);
     let mut warned = Vec::new();
-    ship(settings, Until::Shipped, &|| false, &mut |notice| {
+    let status = ship(settings, Until::Shipped, &|| false, &mut |notice| {
         if let Notice::Warning { path, reason } = notice {
             assert!(reason.contains("; "), "{reason}");
             warned.push(path.clone());
@@ -74,7 +74,10 @@ fn odd_names_arrive_and_impossible_ones_are_named() {
     for name in ["new\nline", "tab\there", ".holdfast", ".holdfast-x", "sub/.holdfast"] {
         let path = folder.path().join(name).to_string_lossy().into_owned();
         assert!(warned.contains(&path), "{name:?}: {warned:?}");
+        let unsent = status.unsent.iter().find(|file| file.path == path);
+        assert!(unsent.is_some_and(|file| file.reason.contains("; ")), "{name:?}: {:?}", status.unsent);
     }
+    assert_eq!(status.unsent.len(), 5);
 }
 
 #[test]

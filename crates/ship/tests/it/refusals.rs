@@ -94,11 +94,11 @@ fn a_token_that_is_revoked_in_the_middle_of_a_file_is_replaced() {
 }
 
 /// File system in memory of 24 MiB, unmounted at the end.
-struct TinyDisk(PathBuf);
+pub(crate) struct TinyDisk(PathBuf);
 
 impl TinyDisk {
     /// Mounts it, unless that is not permitted here.
-    fn mount(folder: &Path) -> Option<Self> {
+    pub(crate) fn mount(folder: &Path) -> Option<Self> {
         fs::create_dir(folder).unwrap();
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", "size=24m", "tmpfs"]).arg(folder);

@@ -11,7 +11,7 @@ use holdfast_client::json::ShipEvent;
 use holdfast_client::times;
 use holdfast_remote::Endpoint;
 use holdfast_ship::settings::{FolderEnd, FolderSettings, Settings};
-use holdfast_ship::shipper::{Notice, Until, ship};
+use holdfast_ship::shipper::{Notice, Status, UnsentFile, Until, ship};
 use holdfast_ship::{RateLimit, transfer::Delivery};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -20,21 +20,21 @@ pub(super) fn run(shipping: &Shipping, out: &mut Out) -> Result<()> {
     let mut settings = settings(shipping)?;
     let stop = interruption()?;
     let until = if shipping.once { Until::Shipped } else { Until::Stopped };
-    let mut written = Ok(());
-    let (mut refused, mut lost) = (0_u64, 0_u64);
+    let mut unwritten = None;
     let mut tell = |notice: &Notice| {
-        refused += u64::from(matches!(notice, Notice::Refused { .. }));
-        lost += u64::from(matches!(notice, Notice::Lost { .. }));
-        if written.is_ok() {
-            written = say(notice, out).and_then(|()| out.flush());
+        match notice {
+            Notice::StateUnwritten { reason } => unwritten = Some(clean(reason)),
+            Notice::StateWritten => unwritten = None,
+            _ => {}
         }
+        // A lost output ends no shipping.
+        let _ = say(notice, out).and_then(|()| out.flush());
     };
     let is_over = || stop.load(Ordering::Relaxed);
     let feeds = RingFeeds::start(&mut settings, shipping.once, &stop)?;
     let status = ship(settings, until, &is_over, &mut tell).map_err(Failure::failed)?;
     stop.store(true, Ordering::Relaxed);
     feeds.join()?;
-    written?;
     if out.is_json() {
         out.object(&status)?;
     } else {
@@ -47,15 +47,27 @@ pub(super) fn run(shipping: &Shipping, out: &mut Out) -> Result<()> {
             ByteSize(status.counts.backlog_bytes)
         ))?;
     }
-    if refused > 0 {
-        let files = holdfast_base::counted(refused, "file");
+    if shipping.once && !(status.unsent.is_empty() && status.counts.open == 0) {
+        return Err(unsent(&status));
+    }
+    if status.counts.refused > 0 {
+        let files = holdfast_base::counted(status.counts.refused, "file");
         return Err(Failure::failed(format_args!("the archive refuses {files}")));
     }
-    if shipping.once && status.counts.open > 0 {
-        let files = holdfast_base::counted(status.counts.open, "file");
-        return Err(Failure::failed(format_args!("{files} not delivered")).advice("start it again"));
+    match unwritten {
+        None => Ok(()),
+        Some(reason) => Err(Failure::failed(reason)),
     }
-    Ok(())
+}
+
+/// Lists the files that were not sent on standard error.
+fn unsent(status: &Status) -> Failure {
+    for UnsentFile { path, reason } in &status.unsent {
+        crate::out::say(&format!("not sent: {}: {}", clean(path), clean(reason)));
+    }
+    let files = status.counts.open.max(status.unsent.len() as u64);
+    let files = holdfast_base::counted(files, "file");
+    Failure::failed(format_args!("{files} not sent")).advice("the lines before say why; start it again")
 }
 
 /// Settings of a configuration file, or those of a folder and the options.
@@ -78,7 +90,7 @@ fn settings(shipping: &Shipping) -> Result<Settings> {
         Endpoint::parse_with_project(to).map_err(|error| Failure::usage(error).at("--to"))?;
     let state = match &shipping.state {
         Some(folder) => folder.clone(),
-        None => state_folder(source, to)?,
+        None => state_folder(source, to, shipping.into.as_deref())?,
     };
     let mut settings = Settings::new(endpoint.url.as_str(), &project, state);
     settings.archive.token_file.clone_from(&shipping.token_file);
@@ -109,12 +121,15 @@ fn settings(shipping: &Shipping) -> Result<Settings> {
     Ok(settings)
 }
 
-/// State folder of a source and its archive: the same at each start.
-fn state_folder(source: &std::path::Path, to: &str) -> Result<PathBuf> {
+/// State folder of a source and its destination: the same at each start.
+fn state_folder(source: &std::path::Path, to: &str, into: Option<&str>) -> Result<PathBuf> {
     let source = std::fs::canonicalize(source);
     let source = source.map_err(|error| Failure::io("cannot find the folder", &shipping_path(to), &error))?;
     let mut hasher = blake3::Hasher::new();
     hasher.update(source.as_os_str().as_encoded_bytes()).update(b"\0").update(to.as_bytes());
+    if let Some(into) = into.map(|into| into.trim_matches('/')).filter(|into| !into.is_empty()) {
+        hasher.update(b"\0").update(into.as_bytes());
+    }
     let name: String = hasher.finalize().to_hex().chars().take(16).collect();
     Ok(folders::state().join("ship").join(name))
 }
@@ -159,6 +174,14 @@ fn say(notice: &Notice, out: &mut Out) -> Result<()> {
         Notice::Warning { path, reason } => {
             (event.event, event.path, event.reason) = ("warning", Some(path.as_str()), Some(clean(reason)));
             format!("{}: {}", clean(path), clean(reason))
+        }
+        Notice::StateUnwritten { reason } => {
+            (event.event, event.reason) = ("state_unwritten", Some(clean(reason)));
+            format!("{}; shipping goes on, and it is tried again", clean(reason))
+        }
+        Notice::StateWritten => {
+            event.event = "state_written";
+            "the state is written again".to_owned()
         }
         Notice::Alarm(report) => {
             (event.event, event.reason) = ("alarm", Some(report.text()));

@@ -52,7 +52,7 @@ impl Engine {
 
     pub(super) fn answer(&mut self, answer: Answer) -> ledger::Result<()> {
         let now = self.now();
-        self.report_link(&answer)?;
+        self.report_link(&answer);
         self.measure(&answer);
         let before = self.rules();
         if let Some(abilities) = &answer.abilities {
@@ -71,6 +71,7 @@ impl Engine {
             return Ok(());
         };
         let is_news = message.is_some() && file.message != message;
+        file.unread = if needs_sight { file.unread.saturating_add(1) } else { 0 };
         if is_news {
             file.message.clone_from(&message);
         }
@@ -99,15 +100,18 @@ impl Engine {
         }
         if !was_refused && self.fleet.get(key).is_some_and(Transfer::is_refused) {
             let reason = message.unwrap_or_default();
-            self.warn("refused", &relative, &reason)?;
+            self.warn("refused", &relative, &reason);
             self.notices.push(Notice::Refused { path: relative.clone(), reason });
         }
-        self.record_upload(key, is_created.then_some(made_for))?;
+        self.record_upload(key, is_created.then_some(made_for));
         if needs_sight {
             self.sight(folder, &relative, false)?;
             let is_there = self.folders[folder].root.join(&relative).symlink_metadata().is_ok();
+            if !is_there && let Some(file) = self.files.get_mut(key) {
+                file.unread = 0;
+            }
             if let (true, Some(reason)) = (is_there && is_news, unreadable) {
-                self.warn("warning", &relative, &reason)?;
+                self.warn("warning", &relative, &reason);
             }
         }
         self.retire_if_settled(key);
@@ -115,9 +119,9 @@ impl Engine {
     }
 
     /// Keeps the ledger's record of a file's upload equal to that of its transfer.
-    pub(super) fn record_upload(&mut self, key: FileKey, made_for: Option<String>) -> ledger::Result<()> {
+    pub(super) fn record_upload(&mut self, key: FileKey, made_for: Option<String>) {
         let (Some(transfer), Some(file)) = (self.fleet.get(key), self.files.get_mut(key)) else {
-            return Ok(());
+            return;
         };
         let address = transfer.address().map(ToString::to_string);
         let recorded = match (&address, made_for, &file.recorded) {
@@ -129,7 +133,7 @@ impl Engine {
             _ => None,
         };
         if recorded == file.recorded {
-            return Ok(());
+            return;
         }
         file.recorded.clone_from(&recorded);
         let identity = transfer.observed().map_or(FileIdentity { device: 0, inode: 0 }, |seen| seen.identity);
@@ -141,14 +145,14 @@ impl Engine {
             (None, false) => FileStage::Waiting,
         };
         let folder = self.folders[file.folder].name.clone();
-        self.ledger.put_file(&FileRow {
+        self.ledger.put_file(FileRow {
             key: ledger::FileKey { folder, relative: file.relative.clone() },
             device: identity.device,
             inode: identity.inode,
             upload,
             upload_path,
             stage,
-        })
+        });
     }
 
     /// Records the delivery of a file, if its transfer has come to one. Without `is_first` the archive had the contents before.
@@ -192,7 +196,7 @@ impl Engine {
             version: version_name.unwrap_or_else(|| root.to_hex().to_string()),
             verified: delivery.is_verified,
         };
-        self.ledger.finish_file(&row, &shipped)?;
+        self.ledger.finish_file(row, shipped);
         if is_first {
             self.meter.totals.files += 1;
             self.meter.totals.bytes += delivery.size;
@@ -202,19 +206,19 @@ impl Engine {
             if folder.removes && delivery.is_verified && !delivery.is_cut {
                 let path = folder.root.join(&file.relative);
                 if let Err(error) = std::fs::remove_file(&path) {
-                    self.warn("warning", &path.to_string_lossy(), &format!("{error}; remove it"))?;
+                    self.warn("warning", &path.to_string_lossy(), &format!("{error}; remove it"));
                 }
             }
         }
         Ok(())
     }
 
-    pub(super) fn report_link(&mut self, answer: &Answer) -> ledger::Result<()> {
+    pub(super) fn report_link(&mut self, answer: &Answer) {
         match answer.link {
             LinkReport::Untouched => {}
             LinkReport::Up => {
                 if let Some((outage, since)) = self.fleet.link_succeeded(answer.request) {
-                    self.ledger.end_outage(now_ms())?;
+                    self.ledger.end_outage(now_ms());
                     let lasted = self.now().saturating_sub(since);
                     self.notices.push(Notice::OutageEnded { outage, lasted });
                 }
@@ -225,13 +229,12 @@ impl Engine {
                 self.fleet.link_failed(self.now(), outage, answer.request, pause);
                 if kind(self) != before {
                     let reason = answer.message.clone().unwrap_or_default();
-                    self.ledger.begin_outage(now_ms(), outage.name())?;
-                    self.warn("outage", "", &reason)?;
+                    self.ledger.begin_outage(now_ms(), outage.name());
+                    self.warn("outage", "", &reason);
                     self.notices.push(Notice::OutageBegan { outage, reason });
                 }
             }
         }
-        Ok(())
     }
 
     pub(super) fn measure(&mut self, answer: &Answer) {
@@ -255,7 +258,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn warn(&mut self, kind: &str, path: &str, text: &str) -> ledger::Result<()> {
+    pub(super) fn warn(&mut self, kind: &str, path: &str, text: &str) {
         let event = LedgerEvent {
             time_ms: now_ms(),
             kind: kind.to_owned(),
@@ -265,6 +268,6 @@ impl Engine {
         if kind == "warning" {
             self.notices.push(Notice::Warning { path: path.to_owned(), reason: text.to_owned() });
         }
-        self.ledger.add_event(&event)
+        self.ledger.add_event(event);
     }
 }

@@ -3,10 +3,12 @@
 //! Decisions are those of `fleet` and `run_end`; reading and the network are the courier's.
 
 mod answers;
+mod destination;
 mod sightings;
+mod unsent;
 
 use super::courier::Answer;
-use super::files::{Files, Folder};
+use super::files::{Files, Folder, Tracked};
 use super::meter::Meter;
 use super::pace::Pace;
 use super::status::{Counts, Measured, Status};
@@ -14,7 +16,7 @@ use super::{Notice, ShipError, Until};
 use crate::fleet::Fleet;
 use crate::folder_scan::Found;
 use crate::folder_watch::{FolderWatch, WatchOptions};
-use crate::ledger::Ledger;
+use crate::ledger::{Journal, Ledger};
 use crate::settings::Settings;
 use crate::sighting::Sighting;
 use crate::throttle::Throttle;
@@ -23,6 +25,7 @@ use holdfast_remote::{Site, UploadAddress};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
+use unsent::Unsent;
 
 /// Age of unsent bytes at which a segment shorter than a block is sent.
 const LAG: Duration = Duration::from_millis(500);
@@ -56,7 +59,10 @@ pub(super) struct Engine {
     token: Option<String>,
     fleet: Fleet<UploadAddress>,
     files: Files,
-    ledger: Ledger,
+    ledger: Journal,
+    /// True while the state cannot be written.
+    is_unwritten: bool,
+    unsent: Unsent,
     meter: Meter,
     pace: Pace,
     window: usize,
@@ -94,11 +100,12 @@ impl Engine {
         stop: &dyn Fn() -> bool,
         tell: &mut dyn FnMut(&Notice),
     ) -> Result<Status, ShipError> {
-        let ledger = Ledger::open(&settings.state.folder)?;
+        let mut ledger = Ledger::open(&settings.state.folder)?;
         let endpoint = settings.archive.endpoint()?;
         let site = Site::connect(&endpoint).map_err(|error| ShipError(error.message))?;
         let folders = settings.folders.iter().map(Folder::new).collect::<Result<Vec<_>, _>>();
         let folders = folders.map_err(|reason| ShipError(format!("cannot watch a folder: {reason}")))?;
+        destination::check(&mut ledger, &settings, endpoint.url.as_str(), &folders)?;
         let connections = settings.network.connections;
         let (answers, mut incoming) = mpsc::unbounded_channel();
         let limit = settings.network.rate_schedule().limit_at(jiff::Zoned::now().datetime());
@@ -110,7 +117,9 @@ impl Engine {
             folders,
             site,
             files: Files::default(),
-            ledger,
+            ledger: Journal::new(ledger),
+            is_unwritten: false,
+            unsent: Unsent::default(),
             meter: Meter::default(),
             window: 1,
             can_defer: true,
@@ -142,7 +151,6 @@ impl Engine {
             tokio::select! {
                 biased;
                 Some(first) = incoming.recv() => {
-                    engine.ledger.begin()?;
                     let mut next = Some(first);
                     let mut count = 0;
                     while let Some(answer) = next {
@@ -150,16 +158,15 @@ impl Engine {
                         count += 1;
                         next = if count < BATCH { incoming.try_recv().ok() } else { None };
                     }
-                    engine.ledger.commit()?;
+                    engine.sync();
                 }
                 Some(message) = sightings.recv() => {
-                    engine.ledger.begin()?;
                     engine.message(message, &messages)?;
-                    engine.ledger.commit()?;
+                    engine.sync();
                 }
                 () = tokio::time::sleep_until(wake.into()) => {}
                 _ = tick.tick() => {
-                    engine.tick(false)?;
+                    engine.tick(None)?;
                     if stop() {
                         break;
                     }
@@ -172,15 +179,39 @@ impl Engine {
                 break;
             }
         }
-        engine.tick(true)?;
+        engine.tick(Some(until))?;
         engine.notices.drain(..).for_each(|notice| tell(&notice));
         Ok(engine.status)
     }
 
+    /// True if every file is delivered, or cannot be.
     fn is_done(&self) -> bool {
+        let is_unreadable = |key| self.files.get(key).is_some_and(Tracked::is_unreadable);
         self.fleet.in_flight() == 0
             && self.folders.iter().all(|folder| folder.is_scanned)
-            && self.fleet.transfers().all(|(_, transfer)| transfer.is_settled())
+            && self.fleet.transfers().all(|(key, transfer)| transfer.is_settled() || is_unreadable(key))
+    }
+
+    /// Makes the changes of the ledger durable. While its disk takes nothing, each tick tries again.
+    fn sync(&mut self) {
+        if self.is_unwritten {
+            return;
+        }
+        if let Err(error) = self.ledger.sync() {
+            self.note_state(Err(error.into()));
+        }
+    }
+
+    /// Tells when the state cannot be written, and when it can again.
+    fn note_state(&mut self, written: Result<(), ShipError>) {
+        let was_unwritten = std::mem::replace(&mut self.is_unwritten, written.is_err());
+        match written {
+            Err(error) if !was_unwritten => {
+                self.notices.push(Notice::StateUnwritten { reason: error.to_string() });
+            }
+            Ok(()) if was_unwritten => self.notices.push(Notice::StateWritten),
+            _ => {}
+        }
     }
 
     fn wakes_at(&self) -> Option<Duration> {
@@ -188,8 +219,10 @@ impl Engine {
         [self.fleet.wakes_at(), quiet].into_iter().flatten().min()
     }
 
-    /// Regular work: rate limit by the schedule, rows of the ledger, status file, alarm.
-    fn tick(&mut self, is_last: bool) -> Result<(), ShipError> {
+    /// Regular work: rate limit by the schedule, rows of the ledger, status file, alarm. At the end of the shipper `last` is
+    /// what it ran until.
+    fn tick(&mut self, last: Option<Until>) -> Result<(), ShipError> {
+        let is_last = last.is_some();
         if !is_last && self.reported.is_some_and(|at| at.elapsed() < STATUS_EVERY) {
             return Ok(());
         }
@@ -203,11 +236,10 @@ impl Engine {
         }
         if is_last || self.flushed.is_none_or(|at| at.elapsed() >= FLUSH_EVERY) {
             self.flushed = Some(Instant::now());
-            self.ledger.begin()?;
-            self.meter.flush(minute, &mut self.ledger)?;
-            self.ledger.set_backlog(minute, counts.backlog_bytes)?;
-            self.ledger.commit()?;
+            self.meter.flush(minute, &mut self.ledger);
+            self.ledger.set_backlog(minute, counts.backlog_bytes);
         }
+        let synced = self.ledger.sync().map_err(ShipError::from);
         let outage =
             self.fleet.link().outage().map(|(outage, since)| (outage, self.now().saturating_sub(since)));
         let roots = self.folders.iter().map(|folder| folder.root.as_path());
@@ -222,10 +254,11 @@ impl Engine {
             recent: &recent,
             free,
         };
-        let status = Status::new(&self.settings, &measured);
-        status.write(&self.settings.state.folder)?;
+        let unsent = self.unsent_files(last == Some(Until::Shipped));
+        let status = Status { unsent, ..Status::new(&self.settings, &measured) };
+        self.note_state(synced.and(status.write(&self.settings.state.folder)));
         if let Some(notice) = self.alarm.take(&status, &self.settings.alarm.command) {
-            self.warn("alarm", "", &status.alarm.text())?;
+            self.warn("alarm", "", &status.alarm.text());
             self.notices.push(notice);
         }
         self.status = status;

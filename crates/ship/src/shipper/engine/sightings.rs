@@ -59,8 +59,13 @@ impl Engine {
                 self.rescan(folder, path, messages.clone());
                 return Ok(());
             }
-            SightingKind::Warning(text) | SightingKind::Unshippable(text) => {
-                return self.warn("warning", &path.to_string_lossy(), &text);
+            SightingKind::Warning(text) => {
+                self.warn("warning", &path.to_string_lossy(), &text);
+                return Ok(());
+            }
+            SightingKind::Unshippable(text) => {
+                self.unshippable(&path, &text);
+                return Ok(());
             }
             SightingKind::Changed
             | SightingKind::Closed
@@ -117,7 +122,7 @@ impl Engine {
                 Found::File(seen) => self.seen(folder, &seen, false)?,
                 Found::Marker(seen) => self.marked(folder, &seen.relative),
                 Found::Unshippable { path, reason } => {
-                    self.warn("warning", &path.to_string_lossy(), &reason)?;
+                    self.unshippable(&path, &reason);
                 }
             }
         }
@@ -163,8 +168,18 @@ impl Engine {
                 self.vanished(folder, relative);
                 Ok(())
             }
-            Err(error) => self.warn("warning", relative, &format!("{error}; check the file")),
+            Err(error) => {
+                self.unshippable(Path::new(relative), &format!("{error}; check the file"));
+                Ok(())
+            }
         }
+    }
+
+    /// Tells of a file or folder that cannot be sent.
+    fn unshippable(&mut self, path: &Path, reason: &str) {
+        let path = path.to_string_lossy();
+        self.unsent.add(&path, reason);
+        self.warn("warning", &path, reason);
     }
 
     pub(super) fn seen(&mut self, folder: usize, seen: &FileSeen, is_closed: bool) -> ledger::Result<()> {
@@ -294,6 +309,7 @@ impl Engine {
             desk: SharedDesk::default(),
             recorded: upload,
             message: None,
+            unread: 0,
             quiet_at: None,
             size: 0,
         });
@@ -337,7 +353,7 @@ impl Engine {
             if self.fleet.get(key).is_some_and(|transfer| transfer.address().is_some()) {
                 self.ledger.rename_file(&from, &to)?;
             } else {
-                self.ledger.remove_file(&from)?;
+                self.ledger.remove_file(from);
             }
         }
         self.files.rename(key, to);
@@ -371,6 +387,7 @@ impl Engine {
             let relative = file.relative.clone();
             let was_sent = self.fleet.get(key).is_some_and(|transfer| transfer.delivery().is_some());
             if !was_sent {
+                self.unsent.add(&relative, "it was deleted before the archive had it");
                 self.notices.push(Notice::Lost { path: relative });
             }
             self.forget(key);
@@ -382,8 +399,7 @@ impl Engine {
         self.fleet.remove(key);
         if let Some(file) = self.files.remove(key) {
             let folder = self.folders[file.folder].name.clone();
-            // The row only saves work; it is removed again at the next start.
-            let _ = self.ledger.remove_file(&ledger::FileKey { folder, relative: file.relative });
+            self.ledger.remove_file(ledger::FileKey { folder, relative: file.relative });
         }
     }
 }

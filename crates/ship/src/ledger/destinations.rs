@@ -1,0 +1,51 @@
+//! Destinations of the ledger: where the files of a folder tree were delivered to. Delivered state belongs to a destination.
+
+use super::{Ledger, Result};
+use rusqlite::{OptionalExtension as _, params};
+use std::fmt;
+
+/// Place at an archive that the files of a folder tree are sent to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// URL of the archive.
+    pub url: String,
+    /// Project at the archive.
+    pub project: String,
+    /// Path in the project before those of the files.
+    pub into: String,
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.url.trim_end_matches('/'), self.project)?;
+        if self.into.is_empty() { Ok(()) } else { write!(f, "/{}", self.into) }
+    }
+}
+
+impl Ledger {
+    /// Destination of a folder tree; `None` if nothing was sent yet.
+    pub fn destination(&self, folder: &str) -> Result<Option<Destination>> {
+        let sql = "SELECT url, project, into_path FROM destinations WHERE folder = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let row = statement.query_row([folder], |row| {
+            Ok(Destination { url: row.get(0)?, project: row.get(1)?, into: row.get(2)? })
+        });
+        Ok(row.optional()?)
+    }
+
+    /// Records the destination of a folder tree.
+    pub fn set_destination(&mut self, folder: &str, destination: &Destination) -> Result<()> {
+        self.write(|connection| {
+            let sql = "INSERT OR REPLACE INTO destinations(folder, url, project, into_path) VALUES (?1, ?2, ?3, ?4)";
+            let Destination { url, project, into } = destination;
+            connection.prepare_cached(sql)?.execute(params![folder, url, project, into]).map(drop)
+        })
+    }
+
+    /// True if the ledger has records of files of a folder tree.
+    pub fn has_files(&self, folder: &str) -> Result<bool> {
+        let sql = "SELECT 1 FROM files WHERE folder = ?1 LIMIT 1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.query_row([folder], |_| Ok(())).optional()?.is_some())
+    }
+}

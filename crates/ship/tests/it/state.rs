@@ -1,0 +1,105 @@
+//! State of a shipper: it belongs to a destination, and a full disk under it ends nothing.
+
+use crate::refusals::TinyDisk;
+use crate::shipping::{Archive, Running, noise, until};
+use holdfast_ship::ledger::Ledger;
+use holdfast_ship::settings::Settings;
+use holdfast_ship::shipper::{Notice, STATUS_FILE, Status, Until, ship};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// Settings with a short quiet time: a file that appears during the start may have been closed unseen.
+fn quick(archive: &Archive, folder: &Path) -> Settings {
+    let mut settings = archive.settings(&archive.url(), folder);
+    settings.folders[0].quiet = Duration::from_millis(300);
+    settings
+}
+
+fn once(settings: &Settings) -> Result<Status, String> {
+    ship(settings.clone(), Until::Shipped, &|| false, &mut |_| {}).map_err(|error| error.to_string())
+}
+
+#[test]
+fn state_of_one_destination_counts_for_no_other() {
+    let (archive, other) = (Archive::start(), Archive::start());
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("run"), noise(1000, 1)).unwrap();
+    let settings = quick(&archive, folder.path());
+    assert_eq!(once(&settings).unwrap().totals.files, 1);
+
+    let mut elsewhere = settings.clone();
+    elsewhere.archive.url = other.url();
+    elsewhere.archive.token_file = Some(other.token.clone());
+    let mut renamed = settings.clone();
+    renamed.archive.project = "another".to_owned();
+    let mut moved = settings.clone();
+    moved.folders[0].into = "below".to_owned();
+    for (changed, wanted) in
+        [(&elsewhere, other.url()), (&renamed, "/another".to_owned()), (&moved, "/below".to_owned())]
+    {
+        let error = once(changed).unwrap_err();
+        assert!(error.starts_with("cannot ship ") && error.contains(&wanted), "{error}");
+        assert!(error.contains(&format!("delivery to {}/array;", archive.url())), "{error}");
+        assert!(error.contains("another state folder"), "{error}");
+    }
+    // The remedy that is named, and the former destination.
+    moved.state.folder = archive.folder.path().join("other state");
+    assert_eq!(once(&moved).unwrap().totals.files, 1);
+    assert!(archive.contents("below/run").unwrap() == noise(1000, 1));
+    assert_eq!(once(&settings).unwrap().totals.sent_bytes, 0);
+}
+
+#[test]
+fn state_of_an_earlier_program_keeps_its_destination() {
+    let archive = Archive::start();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("run"), noise(1000, 1)).unwrap();
+    let settings = quick(&archive, folder.path());
+    once(&settings).unwrap();
+    let state = settings.state.folder.clone();
+    let connection = rusqlite::Connection::open(state.join("ledger.db")).unwrap();
+    connection.execute_batch("DROP TABLE destinations; PRAGMA user_version = 1").unwrap();
+    drop(connection);
+    Ledger::read(&state).unwrap();
+    let mut renamed = settings.clone();
+    renamed.archive.project = "another".to_owned();
+    assert!(once(&renamed).unwrap_err().contains("delivery to "));
+    assert_eq!(once(&settings).unwrap().totals.sent_bytes, 0);
+}
+
+#[test]
+fn a_full_disk_of_the_state_ends_no_shipping() {
+    let mount = tempfile::tempdir().unwrap();
+    let disk = mount.path().join("disk");
+    let Some(_disk) = TinyDisk::mount(&disk) else { return };
+    let archive = Archive::start();
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = quick(&archive, folder.path());
+    settings.state.folder = disk.join("state");
+    let running = Running::start(settings.clone());
+    fs::write(folder.path().join("first"), noise(1000, 1)).unwrap();
+    running.delivered("first", 1000);
+    // Nothing more fits there, not even into space that the database has already.
+    let ballast = disk.join("ballast");
+    let mut byte = fs::File::create(&ballast).unwrap();
+    while std::io::Write::write_all(&mut byte, &[1; 4096]).is_ok() {}
+    running.wait("the state is unwritten", |notice| matches!(notice, Notice::StateUnwritten { .. }));
+    let files: Vec<String> = (0..200).map(|number| format!("file-{number}")).collect();
+    for (number, name) in files.iter().enumerate() {
+        fs::write(folder.path().join(name), noise(2000, number as u64)).unwrap();
+    }
+    for name in &files {
+        running.delivered(name, 2000);
+    }
+    fs::remove_file(&ballast).unwrap();
+    running.wait("the state is written", |notice| matches!(notice, Notice::StateWritten));
+    until("the status is new", || {
+        Status::read(&settings.state.folder).is_ok_and(|status| status.counts.delivered == 201)
+    });
+    running.stop();
+    // Nothing is sent again.
+    let again = once(&settings).unwrap();
+    assert_eq!((again.totals.sent_bytes, again.counts.delivered), (0, 201));
+    assert!(settings.state.folder.join(STATUS_FILE).is_file());
+}
