@@ -1,22 +1,40 @@
-//! Losses in words: of this run and of the ring, and whether they go on. Pure functions of what a
-//! recorder says.
+//! Losses of this run and of the ring, in figures and in words, and whether they go on. Pure functions of a recorder's
+//! answers. Counters of a stream alone never show that nothing was lost: they leave out losses upstream.
 
 use crate::times;
 use crate::words;
-use holdfast_base::Timestamp;
+use holdfast_base::{StreamId, Timestamp};
 use holdfast_base::{clean, counted};
-use holdfast_protocol::wire::{RecorderStatus, Status};
+use holdfast_protocol::wire::{RecorderStatus, SourceStatus, Status};
 use holdfast_ring::StreamStatus;
+
+/// Losses of a source in this run of its recorder, of every cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourceLosses {
+    /// Elements known to be lost, here, upstream or in the interface.
+    pub elements: u64,
+    /// Losses of unknown size.
+    pub unknown: u64,
+}
+
+impl SourceLosses {
+    /// The losses of a source.
+    pub fn of(source: &SourceStatus) -> Self {
+        let dropped: u64 = source.dropped.iter().map(|dropped| dropped.elements).sum();
+        // A frame is an element that never came.
+        Self { elements: dropped + source.interface_drops, unknown: source.unknown_losses }
+    }
+
+    /// Returns true if there is a loss.
+    pub const fn is_any(self) -> bool {
+        self.elements > 0 || self.unknown > 0
+    }
+}
 
 /// Whether this run of the recorder has lost anything.
 pub fn losing(status: &Status) -> bool {
-    status.recorder.as_ref().is_some_and(|recorder| {
-        recorder.sources.iter().any(|source| {
-            source.unknown_losses > 0
-                || source.interface_drops > 0
-                || source.dropped.iter().any(|dropped| dropped.elements > 0)
-        })
-    })
+    let sources = status.recorder.iter().flat_map(|recorder| &recorder.sources);
+    sources.map(SourceLosses::of).any(SourceLosses::is_any)
 }
 
 /// Whether it lost anything in the last minute or so; of a recorder that does not tell, whether it ever did.
@@ -25,6 +43,13 @@ pub fn losing_now(status: &Status) -> bool {
         return losing(status);
     };
     lately.sources.iter().any(|source| source.lost > 0 || source.unknown_losses > 0)
+}
+
+/// Sources of these streams whose interface lost frames, or perhaps lost some, in this run: losses without a gap.
+pub fn without_gap<'a>(status: &'a Status, streams: &[StreamId]) -> Vec<&'a SourceStatus> {
+    let sources = status.recorder.iter().flat_map(|recorder| &recorder.sources);
+    let lost = |source: &&SourceStatus| source.interface_drops > 0 || source.perhaps_lost > 0;
+    sources.filter(lost).filter(|source| streams.contains(&source.stream)).collect()
 }
 
 /// When a recorder last lost anything.
@@ -73,7 +98,7 @@ pub fn lost(status: &Status) -> String {
     }
 }
 
-/// What the ring ever lost, in words; `None` for nothing.
+/// Losses of the ring's life that its counters know, in words; `None` for none. Losses upstream are not among them.
 pub fn ever_lost(streams: &[StreamStatus]) -> Option<String> {
     let gaps: u64 = streams.iter().map(|stream| stream.counters.gaps).sum();
     let lost: u64 = streams.iter().map(|stream| stream.counters.lost).sum();
@@ -84,7 +109,7 @@ pub fn ever_lost(streams: &[StreamStatus]) -> Option<String> {
             (0, _) => "an unknown number".to_owned(),
             (lost, _) => format!("{} and an unknown number", counted(lost, "element")),
         };
-        format!("{what} in {}; see `holdfast gaps`", counted(gaps, "gap"))
+        format!("{what} in {}, losses upstream not counted; see `holdfast gaps`", counted(gaps, "gap"))
     })
 }
 
@@ -104,7 +129,10 @@ mod tests {
         recorder.sources[0].perhaps_lost = 0;
         let said = "yes, the last 3.0 s ago: eth0 7 frames (by the interface)";
         assert_eq!((losing(&status), &lost(&status)[..]), (true, said));
+        let ids = |streams: &[StreamId]| without_gap(&status, streams).len();
+        assert_eq!((ids(&[StreamId(1), StreamId(2)]), ids(&[StreamId(2)])), (1, 0));
         status.recorder.as_mut().unwrap().sources[0].interface_drops = 0;
+        assert_eq!(without_gap(&status, &[StreamId(1)]).len(), 0);
         assert_eq!((losing(&status), &lost(&status)[..]), (false, "nothing since the recorder started"));
     }
 

@@ -206,21 +206,15 @@ impl RingReader {
         ended(result)
     }
 
-    /// Gives the gaps of a selection, and what is damaged or expired; slots that have no gaps are hardly looked at.
+    /// Gives the gaps of a selection, and what is damaged or expired. The heads of the slots decide which slots have gaps:
+    /// a stream's counters leave out losses upstream and purges.
     pub fn gaps(
         &mut self,
         selection: &Selection,
         sink: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
     ) -> Result<ReadReport, ReaderError> {
-        let none =
-            self.streams()?.iter().all(|stream| !selection.wants(stream.id) || stream.counters.gaps == 0);
         let mut out = Output::new(sink);
-        let mut plan = self.plan(selection)?;
-        // After a crash the count may be older than the newest slot: only a running recorder knows that there are none
-        // but those that a purge left. They are in the copies, which are younger than they are old.
-        if none && self.is_live() {
-            plan.slots.retain(PlannedSlot::is_copy);
-        }
+        let plan = self.plan(selection)?;
         let filter = RowFilter::new(&selection.range);
         let mut done = 0;
         let result = self.heads(&plan.slots, &selection.of_open(), &mut |reader, slot, head| {

@@ -23,6 +23,11 @@ impl Selection {
     /// Everything.
     pub const ALL: Self = Self { streams: Vec::new(), range: Range::ALL };
 
+    /// Returns true if it selects everything.
+    pub fn is_all(&self) -> bool {
+        *self == Self::ALL
+    }
+
     /// What it takes of an open slot.
     pub(crate) fn of_open(&self) -> OpenSlotProjection {
         let stream = if let [one] = self.streams[..] { Some(one) } else { None };

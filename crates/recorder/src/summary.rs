@@ -89,12 +89,32 @@ pub fn failure_json(error: &str, exit: u8) -> String {
 }
 
 impl StreamSummary {
-    fn lost_here(&self, out: &mut String) {
+    /// Losses of every kind, separated by semicolons; "nothing lost" only if there are none.
+    fn losses(&self) -> String {
+        let mut lost = Vec::new();
+        lost.extend(self.lost_here());
+        lost.extend(self.lost_upstream());
+        if self.interface_drops > 0 {
+            lost.push(format!("{} lost by the interface", many(self.interface_drops, "frame")));
+        }
+        if lost.is_empty() {
+            lost.push(
+                if self.perhaps_lost > 0 { "nothing known to be lost" } else { "nothing lost" }.to_owned(),
+            );
+        }
+        if self.perhaps_lost > 0 {
+            let which = many(self.perhaps_lost, "frame");
+            lost.push(format!("{which} perhaps lost: dropped by the kernel, before or behind us"));
+        }
+        lost.join("; ")
+    }
+
+    fn lost_here(&self) -> Option<String> {
         let c = &self.counters;
         if c.gaps == 0 {
-            return out.push_str("nothing lost");
+            return None;
         }
-        let _ = write!(out, "{}: ", many(c.gaps, "gap"));
+        let mut out = format!("{}: ", many(c.gaps, "gap"));
         if c.lost == 0 && c.unknown_gaps > 0 {
             out.push_str("an unknown number lost");
         } else {
@@ -109,18 +129,17 @@ impl StreamSummary {
         if c.lost > 0 && c.unknown_gaps > 0 {
             let _ = write!(out, ", and an unknown number in {}", c.unknown_gaps);
         }
+        Some(out)
     }
 
-    fn lost_upstream(&self, out: &mut String) {
+    fn lost_upstream(&self) -> Option<String> {
         let known = self.dropped.iter().find(|(cause, _)| *cause == Cause::Upstream);
+        let known = known.map(|(cause, count)| format!("{} {}", many(*count, "element"), cause_text(*cause)));
         match (known, self.interrupted) {
-            (None, 0) => {}
-            (None, _) => out.push_str("; an unknown number lost upstream"),
-            (Some((cause, count)), unknown) => {
-                let _ = write!(out, "; {} {}", many(*count, "element"), cause_text(*cause));
-                if unknown > 0 {
-                    let _ = write!(out, ", and an unknown number {}", many(unknown, "time"));
-                }
+            (known, 0) => known,
+            (None, _) => Some("an unknown number lost upstream".to_owned()),
+            (Some(known), unknown) => {
+                Some(format!("{known}, and an unknown number {}", many(unknown, "time")))
             }
         }
     }
@@ -137,16 +156,7 @@ impl Summary {
             let bytes = ByteSize(c.received_bytes);
             let rate = Rate::of(c.received_bytes, self.took);
             let _ = write!(out, "  {}: {}, {bytes} ({rate})", stream.name, many(c.received, "element"));
-            out.push_str(", ");
-            stream.lost_here(&mut out);
-            stream.lost_upstream(&mut out);
-            if stream.interface_drops > 0 {
-                let _ = write!(out, "; {} lost by the interface", many(stream.interface_drops, "frame"));
-            }
-            if stream.perhaps_lost > 0 {
-                let which = many(stream.perhaps_lost, "frame");
-                let _ = write!(out, "; {which} perhaps lost: dropped by the kernel, before or behind us");
-            }
+            let _ = write!(out, ", {}", stream.losses());
             if stream.options_left_out > 0 {
                 let which = many(stream.options_left_out, "element");
                 let _ = write!(out, "; options of {which} left out: an eighth of a slot does not hold them");
@@ -317,9 +327,9 @@ mod tests {
         assert!(summary.json().contains("\"lost\":{\"no_buffer\":3,\"upstream\":7},\"interrupted\":2,"));
         summary.streams[0].counters = Counters::default();
         summary.streams[0] = stream(&[(Cause::Upstream, 1)], 0, &summary.streams[0]);
-        assert!(summary.text().contains(", nothing lost; 1 element lost upstream\n"), "{}", summary.text());
+        assert!(summary.text().contains(" (0 B/s), 1 element lost upstream\n"), "{}", summary.text());
         summary.streams[0] = stream(&[], 1, &summary.streams[0]);
-        assert!(summary.text().contains(", nothing lost; an unknown number lost upstream\n"));
+        assert!(summary.text().contains(" (0 B/s), an unknown number lost upstream\n"));
     }
 
     #[test]
@@ -328,14 +338,17 @@ mod tests {
         summary.streams[0].counters = Counters::default();
         summary.streams[0].interface_drops = 1;
         let text = summary.text();
-        assert!(text.contains(", nothing lost; 1 frame lost by the interface\n"), "{text}");
+        assert!(text.contains(" (0 B/s), 1 frame lost by the interface\n"), "{text}");
         assert!(summary.json().contains(",\"interrupted\":0,\"interface_drops\":1,"), "{}", summary.json());
         summary.streams[0].perhaps_lost = 2;
         let text = summary.text();
-        let said = ", nothing lost; 1 frame lost by the interface; 2 frames perhaps lost: dropped by the kernel, before or behind us\n";
+        let said = " (0 B/s), 1 frame lost by the interface; 2 frames perhaps lost: dropped by the kernel, before or behind us\n";
         assert!(text.contains(said), "{text}");
         let json = summary.json();
         assert!(json.contains("\"interface_drops\":1,\"interface_perhaps_lost\":2,"), "{json}");
+        summary.streams[0].interface_drops = 0;
+        let text = summary.text();
+        assert!(text.contains(", nothing known to be lost; 2 frames perhaps lost: "), "{text}");
     }
 
     #[test]

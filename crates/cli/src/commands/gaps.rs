@@ -5,12 +5,14 @@ use crate::args::RingArg;
 use crate::out::Out;
 use holdfast_base::ByteSize;
 use holdfast_base::failure::{Failure, Kind, Result};
-use holdfast_base::{counted, grouped};
-use holdfast_client::json::{CutOffRun, Gap};
+use holdfast_base::{StreamId, clean, counted, grouped};
+use holdfast_client::json::{CutOffRun, Gap, InterfaceLoss};
+use holdfast_client::losses;
 use holdfast_client::session::{self, ring_failure, stream_name};
 use holdfast_client::table::{Side, Table};
 use holdfast_client::times;
 use holdfast_client::words::{self};
+use holdfast_protocol::wire::SourceStatus;
 use holdfast_reader::{Item, Loss, LossMerger};
 use std::ops::ControlFlow;
 
@@ -65,12 +67,12 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         ]);
         Ok(())
     };
-    let (mut losses, mut damaged, mut said) = (LossMerger::default(), Vec::new(), Ok(()));
+    let (mut merger, mut damaged, mut said) = (LossMerger::default(), Vec::new(), Ok(()));
     reader
         .gaps(&selection, &mut |item| {
             match item {
                 Item::Gap { stream, ordinal, gap } => {
-                    said = losses.push(Loss { stream, ordinal, gap }).map_or(Ok(()), &mut show);
+                    said = merger.push(Loss { stream, ordinal, gap }).map_or(Ok(()), &mut show);
                 }
                 Item::Damaged { slot, sequence, place } => {
                     damaged.push(format!("slot {slot} (sequence {sequence}): {place}"));
@@ -81,8 +83,14 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         })
         .map_err(|error| ring_failure(&error))?;
     said?;
-    losses.finish().try_for_each(show)?;
-    tell(found, &table, reader.was_cut_off(), out)?;
+    merger.finish().try_for_each(show)?;
+    let status = reader.status().map_err(|error| ring_failure(&error))?;
+    let wanted: Vec<StreamId> =
+        streams.iter().map(|stream| stream.id).filter(|id| selection.wants(*id)).collect();
+    let interface = losses::without_gap(&status, &wanted);
+    let frames: u64 = interface.iter().map(|source| source.interface_drops).sum();
+    let end = ListEnd { cut_off: reader.was_cut_off(), interface, selects: !selection.is_all() };
+    end.tell(found, &table, out)?;
     if let Some(first) = damaged.first() {
         return Err(Failure::failed(format_args!(
             "{} could not be looked at, the first is {first}",
@@ -91,21 +99,55 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         .at_path(&path)
         .advice("`holdfast check` lists all"));
     }
-    if found == 0 { Err(Failure::said(Kind::Nothing)) } else { Ok(()) }
+    if found + frames == 0 { Err(Failure::said(Kind::Nothing)) } else { Ok(()) }
 }
 
-/// What was found, and that there may be more to come: what a crash lost becomes a gap when a recorder starts next.
-fn tell(found: u64, table: &Table, cut_off: bool, out: &mut Out) -> Result<()> {
-    if out.is_json() {
-        return if cut_off { out.object(&CutOffRun { cut_off }) } else { Ok(()) };
-    }
-    if found > 0 {
-        out.table(table)?;
-    }
-    match (found, cut_off) {
-        (0, false) => out.line("no gaps: nothing that is still on the ring was lost"),
-        (0, true) => out.line(format_args!("no gaps so far, but {CUT_OFF}")),
-        (_, true) => out.line(CUT_OFF),
-        (_, false) => Ok(()),
+/// Lines that follow the list of gaps.
+struct ListEnd<'a> {
+    /// The last run ended in a crash: what that lost becomes a gap when a recorder starts next.
+    cut_off: bool,
+    /// Sources whose interface lost frames in this run, which are in no gap.
+    interface: Vec<&'a SourceStatus>,
+    /// Only a part of the ring was asked for.
+    selects: bool,
+}
+
+impl ListEnd<'_> {
+    fn tell(&self, found: u64, table: &Table, out: &mut Out) -> Result<()> {
+        if out.is_json() {
+            for source in &self.interface {
+                out.object(&InterfaceLoss {
+                    stream: &source.name,
+                    interface_drops: source.interface_drops,
+                    interface_perhaps_lost: source.perhaps_lost,
+                })?;
+            }
+            return if self.cut_off { out.object(&CutOffRun { cut_off: true }) } else { Ok(()) };
+        }
+        if found > 0 {
+            out.table(table)?;
+        }
+        match (found, self.cut_off) {
+            (0, true) => out.line(format_args!("no gaps so far, but {CUT_OFF}"))?,
+            (0, false) if !self.interface.is_empty() => out.line("no gaps")?,
+            (0, false) if self.selects => out.line("no gaps in the selection")?,
+            (0, false) => out.line("no gaps: nothing that is still on the ring was lost")?,
+            (_, true) => out.line(CUT_OFF)?,
+            (_, false) => {}
+        }
+        for source in &self.interface {
+            let mut lost = Vec::new();
+            for (frames, how) in [(source.interface_drops, "lost"), (source.perhaps_lost, "perhaps lost")] {
+                if frames > 0 {
+                    lost.push(format!("{} {how}", counted(frames, "frame")));
+                }
+            }
+            out.line(format_args!(
+                "{}: {} by the interface since the recorder started, in no gap",
+                clean(&source.name),
+                lost.join(", ")
+            ))?;
+        }
+        Ok(())
     }
 }

@@ -15,7 +15,10 @@ use holdfast_ring::StreamStatus;
 
 /// List the streams of a ring, with received and lost elements over its life
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:\n  holdfast streams lab.hf\n  holdfast streams lab.hf --attributes")]
+#[command(
+    after_help = "Losses upstream and purged elements are in neither `lost` nor `gaps`: `holdfast gaps` lists them.\n\n\
+    Examples:\n  holdfast streams lab.hf\n  holdfast streams lab.hf --attributes"
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,

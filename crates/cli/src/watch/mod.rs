@@ -13,7 +13,7 @@ use holdfast_planning::guarantee;
 use holdfast_protocol::wire::Status;
 use holdfast_reader::ReaderError;
 use holdfast_reader::RingReader;
-use holdfast_ring::{SlotStatus, StreamStatus};
+use holdfast_ring::SlotStatus;
 use ratatui::DefaultTerminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -43,7 +43,6 @@ pub(crate) struct Scene {
     path: String,
     status: Status,
     slots: Vec<SlotStatus>,
-    streams: Vec<StreamStatus>,
     rates: Option<Rates>,
     /// What the ring promises, in a line.
     promise: String,
@@ -166,7 +165,6 @@ impl Watch {
         let scene = Scene {
             path: path.to_string_lossy().into_owned(),
             slots: reader.slots().map_err(|error| ring_failure(&error))?,
-            streams: reader.streams().map_err(|error| ring_failure(&error))?,
             rates: rates::lately(&status),
             promise: String::new(),
             status: status.clone(),
@@ -221,7 +219,6 @@ impl Watch {
         let patience = LOOK * (self.scene.slots.len() / MANY_SLOTS) as u32;
         if self.slots_at.elapsed() >= patience {
             self.scene.slots = self.reader.slots()?;
-            self.scene.streams = self.reader.streams()?;
             self.slots_at = Instant::now();
             self.weigh();
         }

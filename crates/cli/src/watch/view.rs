@@ -3,7 +3,7 @@
 use super::{Scene, picture};
 use holdfast_base::ByteSize;
 use holdfast_base::{clean, grouped};
-use holdfast_client::losses::lost;
+use holdfast_client::losses::{SourceLosses, lost};
 use holdfast_client::rates::{self, Reach};
 use holdfast_client::times;
 use holdfast_client::words;
@@ -146,17 +146,9 @@ fn sources_table(scene: &Scene, recorder: &RecorderStatus) -> Table<'static> {
     let rows = recorder.sources.iter().enumerate().map(|(at, source)| {
         let (rate, elements) =
             scene.rates.as_ref().and_then(|rates| rates.sources.get(at)).copied().unwrap_or_default();
-        let lost: u64 = source.dropped.iter().map(|dropped| dropped.elements).sum();
-        let gaps = scene
-            .streams
-            .iter()
-            .find(|stream| stream.id == source.stream)
-            .map_or(0, |stream| stream.counters.gaps);
-        // A frame is an element that never came: both are lost.
-        let lost = lost + source.interface_drops;
-        let unknown = if source.unknown_losses > 0 { " + ?" } else { "" };
-        let lost_style =
-            if lost > 0 || !unknown.is_empty() { Style::new().fg(Color::Red) } else { Style::new() };
+        let lost = SourceLosses::of(source);
+        let unknown = if lost.unknown > 0 { " + ?" } else { "" };
+        let lost_style = if lost.is_any() { Style::new().fg(Color::Red) } else { Style::new() };
         let state = words::source_state(source.state);
         let beyond = scene.rates.as_ref().and_then(|rates| rates.beyond.get(at)).filter(|rate| rate.0 > 0);
         let state = match (source.error.as_str(), beyond, source.perhaps_lost) {
@@ -171,8 +163,7 @@ fn sources_table(scene: &Scene, recorder: &RecorderStatus) -> Table<'static> {
             Cell::from(rate.to_string()),
             Cell::from(grouped(elements)),
             Cell::from(grouped(source.elements)),
-            Cell::from(Span::styled(grouped(lost) + unknown, lost_style)),
-            Cell::from(grouped(gaps)),
+            Cell::from(Span::styled(grouped(lost.elements) + unknown, lost_style)),
             Cell::from(state),
         ])
     });
@@ -183,10 +174,9 @@ fn sources_table(scene: &Scene, recorder: &RecorderStatus) -> Table<'static> {
         Constraint::Length(11),
         Constraint::Length(14),
         Constraint::Length(9),
-        Constraint::Length(6),
         Constraint::Fill(1),
     ];
-    let head = Row::new(["stream", "source", "in", "elements/s", "elements", "lost", "gaps", "state"]).dim();
+    let head = Row::new(["stream", "source", "in", "elements/s", "elements", "lost", "state"]).dim();
     Table::new(rows, widths).header(head).block(block("Sources"))
 }
 
@@ -280,7 +270,6 @@ mod tests {
             promise: "best effort: it was made without a profile".to_owned(),
             status,
             slots: sample::slots(),
-            streams: sample::streams(),
             trouble: None,
         }
     }

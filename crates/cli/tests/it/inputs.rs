@@ -6,11 +6,14 @@
 use crate::common;
 use crate::common::made;
 
-use common::{documented, ends, folder, record, tool};
+use common::recording::{PATIENCE, Recording};
+use common::{documented, ends, folder, record, run, tool};
 use holdfast_ingest::packet::{Interface, Reader};
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 /// A real file, at most so many bytes of it, or what was made instead.
 fn input(dir: &Path, name: &str, most: usize, made: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
@@ -212,17 +215,52 @@ fn a_piece_from_the_middle_of_a_filterbank_has_its_header_and_opens() {
     assert!(piece[header..] == file[header + 700 * spectrum..header + 800 * spectrum]);
 }
 
-#[test]
-fn packets_that_never_came_are_listed_and_in_no_sum_of_what_did() {
-    let folder = folder();
-    let dir = folder.path();
+/// RTP packets, 16 bytes each, of which ten in the middle are missing.
+fn rtp_packets() -> Vec<u8> {
     let packet = |number: u16| {
         let [high, low] = number.to_be_bytes();
         [0x80, 96, high, low, 0, 0, 0, 0, 0, 0, 0, 7, 1, 2, 3, 4]
     };
     let numbers = (65_000..66_000u32).filter(|number| !(65_530..65_540).contains(number));
-    fs::write(dir.join("input"), numbers.flat_map(|number| packet(number as u16)).collect::<Vec<u8>>())
-        .unwrap();
+    numbers.flat_map(|number| packet(number as u16)).collect()
+}
+
+// Promise 2: a recorder that itself lost nothing still has the gaps of what was lost before it.
+#[test]
+fn packets_that_never_came_are_listed_while_a_recorder_runs() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::framed(dir, "fixed:16 --counter rtp", "--size 24MiB --slot 256KiB");
+    let none = ends(dir, "query r.hf select_count(*)_n_from_gaps --json", 0).json();
+    assert_eq!((none["n"].as_u64(), ends(dir, "gaps r.hf --json", 3).lines().len()), (Some(0), 0));
+    recording.input.as_mut().unwrap().write_all(&rtp_packets()).unwrap();
+    let status = recording.await_lines(dir, 990);
+    assert_eq!(status["lost_elements"], 0);
+    // A counter's hole is certain after a while only.
+    let started = Instant::now();
+    let gaps = loop {
+        let said = run(dir, "gaps r.hf --json");
+        if said.code == Some(0) {
+            break said.lines();
+        }
+        assert!(started.elapsed() < PATIENCE, "{}{}", said.out, said.err);
+    };
+    documented("gaps", &gaps);
+    assert_eq!((&gaps[0]["cause"], &gaps[0]["elements"]), (&"upstream".into(), &10.into()));
+    assert!(ends(dir, "gaps r.hf", 0).out.contains("lost upstream"));
+    let found = ends(dir, "query r.hf select_elements_from_gaps --json", 0).json();
+    assert_eq!(found["elements"], 10);
+    assert_eq!(ends(dir, "status r.hf --json", 0).json()["losing"], true);
+    assert_eq!(ends(dir, "gaps r.hf --stream log --last 2us", 3).out, "no gaps in the selection\n");
+    let (code, out, err) = recording.end();
+    assert!(code == Some(0) && !out.contains("nothing lost"), "{out}{err}");
+}
+
+#[test]
+fn packets_that_never_came_are_listed_and_in_no_sum_of_what_did() {
+    let folder = folder();
+    let dir = folder.path();
+    fs::write(dir.join("input"), rtp_packets()).unwrap();
     let line = "r.hf --size 24MiB --slot 256KiB --source stdin --name s --frame fixed:16 --counter rtp --json --quiet";
     let said = record(dir, line, File::open(dir.join("input")).unwrap().into());
     assert_eq!(said.code, Some(0), "{}", said.err);

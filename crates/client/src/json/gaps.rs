@@ -1,4 +1,4 @@
-//! Gaps of a ring that was cut off.
+//! Lines behind the gaps of a ring: losses that are not gaps.
 
 use serde::Serialize;
 
@@ -7,4 +7,13 @@ use serde::Serialize;
 #[derive(Serialize)]
 pub struct CutOffRun {
     pub cut_off: bool,
+}
+
+/// Frames that an interface lost in this run before the recorder could see them: a loss without a gap.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct InterfaceLoss<'a> {
+    pub stream: &'a str,
+    pub interface_drops: u64,
+    pub interface_perhaps_lost: u64,
 }

@@ -46,7 +46,7 @@ pub use exports::{HitsExport, RangeExport};
 pub use failure::ErrorMessage;
 pub use figures::FiguresJson;
 pub use format::FormattedRing;
-pub use gaps::CutOffRun;
+pub use gaps::{CutOffRun, InterfaceLoss};
 pub use guarantee::{AttributeLoad, Guarantee, GuaranteeFigures};
 pub use holdfast_export::json::{Gap, time, time_if};
 pub use holds::{EvaluatedStream, Hold, HoldCondition};

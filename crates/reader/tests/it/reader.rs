@@ -8,7 +8,7 @@ use holdfast_media::MemoryDisk;
 use holdfast_protocol::ProtocolError;
 use holdfast_protocol::wire::Purpose;
 use holdfast_reader::ReaderError;
-use holdfast_reader::{Missing, RingReader, Selection};
+use holdfast_reader::{Item, Missing, RingReader, Selection};
 use holdfast_ring::Range;
 use holdfast_sim::fixture::{Behaviour, FakeRecorder, OwnedItem, TestRing, bytes, follow, read};
 use proptest::prelude::*;
@@ -436,6 +436,34 @@ fn gaps_are_found_without_reading_the_rest() {
     reader.reads_for(Purpose::Scrub);
     read(&mut reader, &Selection::ALL).unwrap();
     told(&[Purpose::Scrub]);
+}
+
+// Promise 2: a stream's counters leave out losses of some causes; a recorder that runs hides none of them.
+#[test]
+fn gaps_of_every_cause_are_found_beside_a_recorder() {
+    let make = |cause| {
+        let mut test_ring = TestRing::new(64 << 10, 200, 1);
+        for number in 0..100 {
+            test_ring.element(0, 100 + number, None, b"", &bytes(3, 4000), 1);
+        }
+        let (first, last) = (Timestamp(200), Timestamp(201));
+        let gap = Gap { ordinals: 0, elements: Some(3), bytes: None, first, last, cause, note: 0 };
+        test_ring.gap(0, 201, gap);
+        test_ring
+    };
+    for cause in (1..=u8::MAX).map_while(Cause::from_byte) {
+        let recorder = FakeRecorder::start(make(cause), Behaviour::default());
+        for mut reader in [make(cause).direct(), RingReader::connect(recorder.socket()).unwrap()] {
+            let mut found = Vec::new();
+            let report = reader.gaps(&Selection::ALL, &mut |item| {
+                if let Item::Gap { gap, .. } = item {
+                    found.push(gap.cause);
+                }
+                std::ops::ControlFlow::Continue(())
+            });
+            assert_eq!((report.unwrap().gaps, &found[..]), (1, &[cause][..]), "live: {}", reader.is_live());
+        }
+    }
 }
 
 #[test]

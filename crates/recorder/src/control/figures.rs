@@ -62,6 +62,19 @@ pub struct SourceFacts {
     pub counters: Arc<SourceCounters>,
 }
 
+impl SourceFacts {
+    /// Amounts received and lost in this run, losses of every cause included.
+    fn counts(&self) -> SourceCounts {
+        let counters = &self.counters;
+        SourceCounts {
+            elements: counters.elements.load(Ordering::Relaxed),
+            bytes: counters.bytes.load(Ordering::Relaxed),
+            lost: counters.all_dropped() + counters.interface_drops.load(Ordering::Relaxed),
+            unknown: counters.unknown.load(Ordering::Relaxed),
+        }
+    }
+}
+
 /// What a line of progress shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watched {
@@ -69,10 +82,10 @@ pub struct Watched {
     pub elements: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Elements lost, as far as that is known.
+    /// Elements lost, here or upstream, as far as that is known.
     pub lost: u64,
-    /// Gaps.
-    pub gaps: u64,
+    /// Losses of unknown size.
+    pub unknown: u64,
     /// Bytes on the medium.
     pub written: u64,
 }
@@ -298,15 +311,7 @@ impl Figures {
 
     /// All that is told of the recent past, as it is now.
     fn look(&self, stats: &Stats, at: Duration) -> CounterSample {
-        let sources = self.facts.sources.iter().map(|source| {
-            let counters = &source.counters;
-            SourceCounts {
-                elements: counters.elements.load(Ordering::Relaxed),
-                bytes: counters.bytes.load(Ordering::Relaxed),
-                lost: counters.all_dropped() + counters.interface_drops.load(Ordering::Relaxed),
-                unknown: counters.unknown.load(Ordering::Relaxed),
-            }
-        });
+        let sources = self.facts.sources.iter().map(SourceFacts::counts);
         let (slot_bytes, journal_bytes) = (stats.counts.write_bytes, stats.counts.journal_bytes);
         CounterSample { at, slot_bytes, journal_bytes, sources: sources.collect() }
     }
@@ -360,14 +365,16 @@ impl Figures {
 }
 
 /// What all sources together have come to in this run.
-pub(super) fn watched(stats: &Stats) -> Watched {
+pub(super) fn watched(stats: &Stats, sources: &[SourceFacts]) -> Watched {
     let mut all =
         Watched { written: stats.counts.write_bytes + stats.counts.journal_bytes, ..Watched::default() };
     for (began, now, _) in &stats.feeds {
         all.elements += now.received - began.received.min(now.received);
         all.bytes += now.received_bytes - began.received_bytes.min(now.received_bytes);
-        all.lost += now.lost - began.lost.min(now.lost);
-        all.gaps += now.gaps - began.gaps.min(now.gaps);
+    }
+    for counts in sources.iter().map(SourceFacts::counts) {
+        all.lost += counts.lost;
+        all.unknown += counts.unknown;
     }
     all
 }

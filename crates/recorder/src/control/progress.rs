@@ -71,7 +71,7 @@ impl Progress {
         self.device = stats.device;
         self.tell_of_margin(stats);
         self.tell_of_refused(figures);
-        let seen = watched(stats);
+        let seen = watched(stats, figures.sources());
         let Some((before, last)) = self.last else {
             self.last = Some((now, seen));
             return;
@@ -93,9 +93,12 @@ impl Progress {
         if stats.ring.slots.held > 0 {
             let _ = write!(line, "  held {}/{}", stats.ring.slots.held, stats.ring.slots.total);
         }
-        if seen.gaps > 0 {
-            let _ = write!(line, "  GAPS {} ({} lost)", seen.gaps, many(seen.lost, "element"));
-        }
+        line.push_str(&match (seen.lost, seen.unknown) {
+            (0, 0) => String::new(),
+            (0, _) => "  LOST an unknown number".to_owned(),
+            (lost, 0) => format!("  LOST {}", many(lost, "element")),
+            (lost, _) => format!("  LOST {} and an unknown number", many(lost, "element")),
+        });
         let pad = self.length.saturating_sub(line.chars().count());
         self.length = line.chars().count();
         mention(&format!("\r{line}{:pad$}", ""));
