@@ -10,12 +10,14 @@ use holdfast_base::{Clock as _, OrderId, Sequence, SystemClock};
 use holdfast_media::{Access, Device, OpenError, RealDisk};
 use holdfast_protocol::client::Connection;
 use holdfast_protocol::wire::{DeviceState, DeviceStatus, MAX_RANGES, MAX_REQUEST, Request, Status};
-use holdfast_ring::{Order, Outcome, order_offline};
+use holdfast_ring::{OfflineOrderError, Order, Outcome, order_giving_way};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A recorder that starts or ends just now is met once more after this.
 const AGAIN: Duration = Duration::from_millis(200);
+/// A recorder that is starting is met again after this.
+const SOON: Duration = Duration::from_millis(20);
 /// So often.
 const TRIES: u32 = 10;
 /// Requests in flight when no recorder runs.
@@ -44,17 +46,39 @@ pub fn give(lane: &Path, order: &Order, notices: &Notices) -> Result<Outcome> {
 
 /// The same; that it is refused is an outcome, too.
 pub fn ask(lane: &Path, order: &Order, notices: &Notices) -> Result<Outcome> {
-    let mut tries = 0;
+    let (mut tries, mut waited) = (0, None::<Instant>);
     loop {
-        if let Some(mut recorder) = recorder(lane)? {
+        let place = holdfast_protocol::locate(lane).map_err(|error| protocol_failure(&error))?;
+        let starts = || holdfast_protocol::recorder_starts(&place);
+        let find =
+            if starts() { holdfast_protocol::find_recorder_now } else { holdfast_protocol::find_recorder };
+        if let Some(mut recorder) = find(&place).map_err(|error| protocol_failure(&error))? {
             let mut said = false;
             let mut meanwhile = |status: &Status| say_why(lane, status, &mut said, notices);
             return recorder
                 .order_watched(order.clone(), &mut meanwhile)
                 .map_err(|error| protocol_failure(&error));
         }
+        if starts() {
+            // The ring is for the recorder, and so is the order, once it answers.
+            if waited.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                return Err(Failure::failed(
+                    "cannot give the order: a recorder has been starting for a minute",
+                )
+                .at_path(lane)
+                .advice("look what keeps the recorder, and give the order again"));
+            }
+            std::thread::sleep(SOON);
+            continue;
+        }
         match Device::open(lane, Access::Own) {
-            Ok(device) => return alone(device, order.clone(), lane),
+            Ok(device) => match alone(device, order.clone(), &starts) {
+                Err(OfflineOrderError::GaveWay) => notices.tell(format_args!(
+                    "{}: the order gave way to a recorder that starts, and is given to it; what was done of it stays done",
+                    lane.display()
+                )),
+                done => return done.map_err(|error| Failure::failed(error).at_path(lane)),
+            },
             Err(OpenError::InUse { .. }) if tries < TRIES => {
                 tries += 1;
                 std::thread::sleep(AGAIN);
@@ -86,12 +110,16 @@ fn waits_for(lane: &Path, device: &DeviceStatus) -> Option<String> {
     })
 }
 
-/// Takes the ring for one order.
-fn alone(device: Device, order: Order, lane: &Path) -> Result<Outcome> {
+/// Takes the ring for one order, unless a recorder `starts`.
+fn alone(
+    device: Device,
+    order: Order,
+    starts: &dyn Fn() -> bool,
+) -> std::result::Result<Outcome, OfflineOrderError> {
     let started = Instant::now();
     let disk = RealDisk::new(device, &[], DEPTH);
-    order_offline(disk, order, &SystemClock::new(), &mut || started.elapsed() < PATIENCE)
-        .map_err(|error| Failure::failed(error).at_path(lane))
+    let mut patient = || started.elapsed() < PATIENCE;
+    order_giving_way(disk, order, &SystemClock::new(), &mut patient, starts)
 }
 
 /// Whether an order is no larger than a recorder takes.

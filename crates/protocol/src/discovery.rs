@@ -6,14 +6,19 @@ use crate::ProtocolError;
 use crate::client::Connection;
 use crate::ring_location::{RingLocation, lane_file_at};
 use crate::socket_path::{candidates, directories};
+use crate::start_mark::recorder_starts;
 use crate::wire::LaneFile;
 use holdfast_format::Superblock;
+use holdfast_media::Holder;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How often and how far apart a recorder that has the ring but does not answer is looked for: it may be starting or
 /// ending just now.
 const PATIENCE: (u32, Duration) = (10, Duration::from_millis(200));
+
+/// Number of looks for a recorder that says that it is starting: a minute.
+const STARTING: u32 = 300;
 
 /// What the recorder's process is called, as far as the kernel keeps it.
 const RECORDER: &str = "holdfast-record";
@@ -94,6 +99,11 @@ fn look(place: &RingLocation) -> Result<SocketSearch, ProtocolError> {
     Ok(looked)
 }
 
+/// Returns true if the holder of a ring is a recorder. Any other is a command that gives the ring back.
+pub fn is_recorder(holder: &Holder) -> bool {
+    holder.name.starts_with(RECORDER)
+}
+
 /// The recorder of the ring at `place`; `None` when none runs. One that has the ring and does not answer is an error:
 /// what is on the medium is not all that it knows.
 pub fn find_recorder(place: &RingLocation) -> Result<Option<Connection>, ProtocolError> {
@@ -105,12 +115,12 @@ pub fn find_recorder(place: &RingLocation) -> Result<Option<Connection>, Protoco
         }
         // What cannot be told is left to opening the ring.
         let Ok(Some(holder)) = holdfast_media::owner(&place.path) else { return Ok(None) };
-        if holder.as_ref().is_some_and(|holder| !holder.name.starts_with(RECORDER)) {
+        if holder.as_ref().is_some_and(|holder| !is_recorder(holder)) {
             // A command that changes something takes the ring for a moment: that is no recorder.
             return Ok(None);
         }
         tries += 1;
-        if tries == PATIENCE.0 {
+        if tries >= PATIENCE.0 && (tries >= STARTING || !recorder_starts(place)) {
             let path = place.path.clone();
             return Err(looked.denied.unwrap_or(ProtocolError::Hidden { path, holder }));
         }

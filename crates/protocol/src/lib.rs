@@ -13,10 +13,12 @@ mod ring_location;
 pub mod server;
 mod shared;
 pub mod socket_path;
+mod start_mark;
 pub mod wire;
 
-pub use discovery::{awaited_sockets, find_recorder, find_recorder_now, locate};
+pub use discovery::{awaited_sockets, find_recorder, find_recorder_now, is_recorder, locate};
 pub use error::ProtocolError;
 pub use pins::Pins;
 pub use ring_location::{RingLocation, lane_file};
 pub use shared::SharedArea;
+pub use start_mark::{StartMark, recorder_starts};

@@ -73,7 +73,7 @@ pub use job_step::{Due, JobStep, PlacedCopy, StepReply, StepSlot};
 pub use journal::JournalEnd;
 pub use ledger::{ClockStep, EpochStart, Preamble};
 pub use min_size::{TooSmallToHold, too_small_to_hold};
-pub use offline_order::{OfflineOrderError, order_offline};
+pub use offline_order::{OfflineOrderError, order_giving_way, order_offline};
 pub use order::{
     DistilRequest, ExportRequest, ExtendRequest, HoldRequest, Order, OrderTag, Original, Outcome,
     PurgeRequest, Range, Refusal, ReleaseRequest,

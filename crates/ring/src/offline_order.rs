@@ -24,6 +24,9 @@ pub enum OfflineOrderError {
     /// What takes many steps stopped on its way.
     #[error(transparent)]
     Stopped(#[from] JobError),
+    /// It gave way to somebody else before it was carried out, or half-way; given again, it goes on from there.
+    #[error("the order gave way to a recorder that starts: give it again")]
+    GaveWay,
     /// The disk failed meanwhile.
     #[error("{0}: nothing was acknowledged")]
     Failed(String),
@@ -32,12 +35,27 @@ pub enum OfflineOrderError {
 /// Carries out one order, durably. The disk must be owned exclusively. `patient` is asked now and then whether to go on
 /// waiting for a device that does not answer.
 pub fn order_offline<D: Disk>(
-    mut disk: D,
+    disk: D,
     order: Order,
     clock: &dyn Clock,
     patient: &mut dyn FnMut() -> bool,
 ) -> Result<Outcome, OfflineOrderError> {
+    order_giving_way(disk, order, clock, patient, &|| false)
+}
+
+/// The same, but stops with [`OfflineOrderError::GaveWay`] once `gives_way` says so: before anything is written, or between
+/// two steps of an order that takes many. An order that is one commit is finished once it has begun.
+pub fn order_giving_way<D: Disk>(
+    mut disk: D,
+    order: Order,
+    clock: &dyn Clock,
+    patient: &mut dyn FnMut() -> bool,
+    gives_way: &dyn Fn() -> bool,
+) -> Result<Outcome, OfflineOrderError> {
     let recovered = recover(&mut disk)?;
+    if gives_way() {
+        return Err(OfflineOrderError::GaveWay);
+    }
     let clean = !recovered.after_crash();
     let config = Config { buffers: BUFFERS, flush: Duration::from_secs(1), writes: 1 };
     let mut driver = Driver::start(disk, recovered, Vec::new(), config, clock.now(), clock.wall())?;
@@ -56,7 +74,13 @@ pub fn order_offline<D: Disk>(
     let outcome = if let Some(work) = Work::of(&order) {
         let superblock = driver.superblock().clone();
         let mut failed = None;
+        let mut gave_way = false;
         let mut port = |step: JobStep| {
+            // A buffer that is given back need not be in the way of anybody.
+            gave_way |= gives_way();
+            if gave_way {
+                return None;
+            }
             driver.step(step, clock.now());
             let mut reply = None;
             let waited = until(&mut driver, &mut |d| {
@@ -68,8 +92,9 @@ pub fn order_offline<D: Disk>(
         };
         let done = work.run(&superblock, clock.now(), &mut port, &|| false);
         match (done, failed) {
-            (Ok(outcome), None) => outcome,
+            (Ok(outcome), None) => Ok(outcome),
             (_, Some(error)) => return Err(error),
+            (Err(JobError::Closed), None) if gave_way => Err(OfflineOrderError::GaveWay),
             (Err(error), None) => return Err(OfflineOrderError::Stopped(error)),
         }
     } else {
@@ -84,13 +109,13 @@ pub fn order_offline<D: Disk>(
             outcome = outcome.take().or(d.reply());
             outcome.is_some()
         })?;
-        outcome
+        Ok(outcome
             .map(|(_, outcome)| outcome)
-            .ok_or_else(|| OfflineOrderError::Failed("no outcome".to_owned()))?
+            .ok_or_else(|| OfflineOrderError::Failed("no outcome".to_owned()))?)
     };
     if clean {
         driver.ring_mut().end(clock.now());
     }
     until(&mut driver, &mut |d| d.is_idle())?;
-    Ok(outcome)
+    outcome
 }

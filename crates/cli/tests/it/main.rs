@@ -44,6 +44,7 @@ mod profile;
 mod prove;
 mod read_back;
 mod recipes;
+mod restarts;
 mod scans;
 mod serving;
 mod session;

@@ -23,6 +23,7 @@ use holdfast_ingest::{
     Inlet, Opened, Parker, Pressure, Producer, ProducerSettings, SourceSpec, StopFlag, channel, open,
 };
 use holdfast_media::{BufferPool, Footing, InflightLimiter, Lane, LaneOptions, Lock, RealDisk};
+use holdfast_protocol::StartMark;
 use holdfast_protocol::server::Listener;
 use holdfast_protocol::wire::LaneFile;
 use holdfast_ring::{
@@ -90,7 +91,10 @@ pub fn start(settings: &Settings, stop: &StopFlag) -> Result<Ready, StartError> 
     let mut warnings = Vec::new();
     limits::open_files();
     let mortal = limits::outlive_others();
-    let place = ring::find_or_make(settings, &mut warnings)?;
+    // Until it answers on its socket, commands leave the ring to it.
+    let there = holdfast_protocol::locate(&settings.ring).ok();
+    let _mark = there.and_then(|place| StartMark::set(place.superblock.ring));
+    let place = ring::find_or_make(settings, stop, &mut warnings)?;
     let made = place.made.clone();
     let mut started = start_on(settings, stop, place, warnings);
     if let Ok(ready) = &mut started {

@@ -2,13 +2,19 @@
 
 use super::StartError;
 use crate::args::Settings;
+use crate::voice::complain;
 use holdfast_base::{BLOCK, ByteSize, Clock as _, MAX_NAME, RingId, SystemClock};
 use holdfast_format::{FormatError, Geometry, Key, Superblock};
-use holdfast_media::{Access, Buffer, Device, Disk as _, Foreign, PlainDisk, Prefill, create_file};
+use holdfast_ingest::StopFlag;
+use holdfast_media::{
+    Access, Buffer, Device, Disk as _, Foreign, OpenError, PlainDisk, Prefill, create_file,
+};
+use holdfast_protocol::is_recorder;
 use holdfast_ring::{NewRing, create};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// A ring that we own.
 pub(super) struct OwnedRing {
@@ -18,17 +24,67 @@ pub(super) struct OwnedRing {
     pub(super) made: Option<PathBuf>,
 }
 
-pub(super) fn find_or_make(settings: &Settings, warnings: &mut Vec<String>) -> Result<OwnedRing, StartError> {
+/// Longest wait for a command that has the ring. Commands give way; one that cannot, such as a measurement, takes minutes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Pause between two tries of a ring that a command has.
+const AGAIN: Duration = Duration::from_millis(5);
+
+/// After so long it is said who is waited for.
+const SAID_AFTER: Duration = Duration::from_secs(1);
+
+/// Takes the ring for this recorder. A command that has it for an order gives it back soon; another recorder does not.
+fn own(path: &Path, stop: &StopFlag) -> Result<Device, OpenError> {
+    let (began, mut said) = (Instant::now(), false);
+    loop {
+        let refused = match Device::open(path, Access::Own) {
+            Err(refused @ (OpenError::InUse { .. } | OpenError::Busy { .. })) => refused,
+            opened => return opened,
+        };
+        let patience = match &refused {
+            OpenError::InUse { holder, .. } if holder.as_ref().is_some_and(is_recorder) => Duration::ZERO,
+            OpenError::InUse { .. } => PATIENCE,
+            // The kernel's claim comes first: the lock, which tells whose it is, follows.
+            _ => SAID_AFTER,
+        };
+        let waited = began.elapsed();
+        if waited >= patience || stop.is_stopped() {
+            return Err(refused);
+        }
+        if waited >= SAID_AFTER && !std::mem::replace(&mut said, true) {
+            let holder = match &refused {
+                OpenError::InUse { holder: Some(holder), .. } => holder.to_string(),
+                _ => "another process".to_owned(),
+            };
+            complain(&format!(
+                "{}: waiting up to {PATIENCE:?} for {holder}, which has the ring",
+                path.display()
+            ));
+        }
+        std::thread::sleep(AGAIN);
+    }
+}
+
+pub(super) fn find_or_make(
+    settings: &Settings,
+    stop: &StopFlag,
+    warnings: &mut Vec<String>,
+) -> Result<OwnedRing, StartError> {
     let path = &settings.ring;
     let there = path.symlink_metadata().is_ok();
     match settings.size {
         Some(size) if !there => make(path, size, settings.slot),
-        _ => find(path, settings, warnings),
+        _ => find(path, settings, stop, warnings),
     }
 }
 
-fn find(path: &Path, settings: &Settings, warnings: &mut Vec<String>) -> Result<OwnedRing, StartError> {
-    let device = Device::open(path, Access::Own)?;
+fn find(
+    path: &Path,
+    settings: &Settings,
+    stop: &StopFlag,
+    warnings: &mut Vec<String>,
+) -> Result<OwnedRing, StartError> {
+    let device = own(path, stop)?;
     let superblock = superblock(&device, path)?;
     let geometry = &superblock.geometry;
     let lane = ByteSize(geometry.lane_bytes);

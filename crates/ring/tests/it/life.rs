@@ -10,9 +10,10 @@ use holdfast_base::{Clock as _, HoldId, ManualClock, Ordinal, RingId, SlotNo, Ti
 use holdfast_format::{Cause, ConditionHold, Counters, Flags, Gap, Kind, Row, SlotFlags, Superblock};
 use holdfast_media::{Image, MemoryDisk};
 use holdfast_ring::{
-    HoldRequest, JobError, JobStep, Order, Outcome, Refusal, SlotLook, StepReply, Work, find_superblock,
-    order_offline, read_superblock, recover, write_superblocks,
+    HoldRequest, JobError, JobStep, OfflineOrderError, Order, Outcome, Refusal, SlotLook, StepReply, Work,
+    find_superblock, order_giving_way, order_offline, read_superblock, recover, write_superblocks,
 };
+use std::cell::Cell;
 use std::time::Duration;
 
 #[test]
@@ -241,6 +242,43 @@ fn a_purge_leaves_no_trace_and_takes_nothing_else() {
     assert_eq!(recorder.next, 700);
     recorder.element();
     assert_eq!(payloads(&recorder.stop()).last(), Some(&700));
+}
+
+// Promise 1: an order gives way to a recorder between any two of its steps, leaves a sound ring, and goes on from there.
+#[test]
+fn a_purge_that_gives_way_after_any_step_goes_on_when_it_is_given_again() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut recorder = Recorder::start(made(), &clock);
+    for _ in 0..300 {
+        recorder.element();
+    }
+    let disk = recorder.stop();
+    let expected: Vec<u64> = ordinals(&disk).into_iter().filter(|o| !(150..260).contains(o)).collect();
+    let mut gave_way = 0;
+    for steps in (0..).step_by(3) {
+        let mut disk = MemoryDisk::from_image(disk.snapshot());
+        let asked = Cell::new(0);
+        let gives_way = || asked.replace(asked.get() + 1) >= steps;
+        let order = || purge(150, 260, false);
+        match order_giving_way(&mut disk, order(), &clock, &mut || true, &gives_way) {
+            Err(OfflineOrderError::GaveWay) => gave_way += 1,
+            done => {
+                assert!(matches!(done, Ok(Outcome::Purged { elements: 110, .. })), "{done:?}");
+                break;
+            }
+        }
+        assert!(!recover(&mut disk).unwrap().after_crash(), "after {steps} steps");
+        let outcome = order_offline(&mut disk, order(), &clock, &mut || true).unwrap();
+        // At the very end nothing may be left to do.
+        let done = matches!(outcome, Outcome::Purged { .. } | Outcome::Refused(Refusal::Nothing { .. }));
+        assert!(done, "after {steps} steps: {outcome:?}");
+        assert_eq!(payloads(&disk), expected, "after {steps} steps");
+        assert!(!traces(&disk).iter().any(|o| (150..260).contains(o)), "after {steps} steps");
+        let mut recorder = Recorder::start(disk, &clock);
+        recorder.element();
+        assert_eq!(payloads(&recorder.stop()).last(), Some(&300), "after {steps} steps");
+    }
+    assert!(gave_way > 10, "{gave_way}");
 }
 
 /// Promise 2: of elements in fragments, too, those that were given up and those that were received, every byte that came

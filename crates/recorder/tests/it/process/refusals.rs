@@ -2,11 +2,18 @@
 
 use crate::process::common::{PROGRAM, TestFolder, as_nobody};
 use crate::process::device::Lockable;
+use holdfast_media::{Access, Device, owner};
+use holdfast_protocol::RingLocation;
+use holdfast_protocol::socket_path::socket_in;
 use rustix::fs::OFlags;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest wait for anything in these tests.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 const STDIN: [&str; 4] = ["--source", "stdin", "--name", "s"];
 
@@ -87,6 +94,30 @@ fn a_second_recorder_is_refused_with_name_and_pid_of_the_first() {
     assert_eq!(code, 1);
     assert!(error.contains(&format!("in use by holdfast-recorder (pid {})", recorder.child.id())), "{error}");
     assert!(recorder.end().status.success());
+}
+
+// Promise 1: a recorder has the ring next, whichever command has it at that moment.
+#[test]
+fn a_recorder_gets_the_ring_from_a_command_that_has_it() {
+    let place = TestFolder::new();
+    made(&place);
+    let ring = RingLocation::read(&place.ring).unwrap().superblock.ring;
+    let mark = socket_in(&place.run(), ring).with_extension("starting");
+    let device = Device::open(&place.ring, Access::Own).unwrap();
+    std::thread::scope(|scope| {
+        let mark = &mark;
+        scope.spawn(move || {
+            // As commands do, it gives way once a recorder asks for the ring.
+            let begun = Instant::now();
+            while !matches!(owner(mark), Ok(Some(_))) && begun.elapsed() < PATIENCE {
+                std::thread::yield_now();
+            }
+            drop(device);
+        });
+        let recorder = place.start(&STDIN);
+        assert!(!mark.exists(), "what comes now goes through the recorder");
+        assert!(recorder.end().status.success());
+    });
 }
 
 #[test]
