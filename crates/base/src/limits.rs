@@ -14,7 +14,7 @@ pub const MIN_SLOT: u64 = 64 << 10;
 /// Largest slot: offsets inside a slot fit in 32 bits with room, and a snapshot can still be read in seconds.
 pub const MAX_SLOT: u64 = 256 << 20;
 
-/// Below this slot size repositioning costs too much of a drive for any guarantee.
+/// Below this slot size repositioning costs too much of a drive for any guarantee. The same for every device.
 pub const MIN_GUARANTEED_SLOT: u64 = 8 << 20;
 
 /// How long what packs elements may be away from its queues, in a recorder that promises a rate: sources have room for what

@@ -65,8 +65,8 @@ pub use event::{Action, Config, DeviceState, Event, OpenBrief, SealedSlot};
 pub use flush::durable_after;
 pub use guarantee::{
     BURSTS, COMMIT_BYTES, Declared, Figures, Guarantee, Lack, Load, Longest, NOTHING_PROMISED, PACKED,
-    Refused, Shape, admit, each_would_do, figures, least_above, least_slot, load, longest, measured,
-    most_below, most_rate, other_slots, packing, standing,
+    Refused, Shape, admit, counted_write, each_would_do, figures, least_above, load, longest, measured,
+    most_below, most_rate, other_slots, packing, preferred_slot, soon, standing,
 };
 pub use job::{JobError, Port, Work};
 pub use job_step::{Due, JobStep, PlacedCopy, StepReply, StepSlot};

@@ -87,7 +87,8 @@ fn what_cannot_be_promised_is_refused_with_what_would_do() {
     fs::write(dir.join("cut.json"), "{\"format\": \"holdfast profile\", \"version\": 1, ").unwrap();
     for (line, code, wanted) in [
         ("--rate 60MiB/s", 1, "paper.profile.json: admissible instead: --rate 48.5MiB/s, or --region 0..80%"),
-        ("--rate 60MiB/s --slot 16MiB --region 0..80%", 1, "slots of 16 MiB are too small for a guarantee"),
+        ("--rate 1MiB/s --slot 4MiB --region 0..80%", 1, "slots of 4 MiB are too small for a guarantee"),
+        ("--rate 60MiB/s --slot 16MiB --region 0..80%", 1, "counted on in slots so small"),
         ("--rate 60MiB/s --memory 512MiB --region 0..80%", 1, "--memory 640MiB (10 buffers)"),
         ("--rate 1MiB/s --elements 5000000", 1, "the packer was measured to manage 5000000"),
         ("--rate 60MiB/s --size 2TiB --region 0..70%", 1, "the first 1.4 TiB only"),

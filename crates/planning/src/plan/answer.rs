@@ -6,7 +6,7 @@ use super::{Admitted, Ask, Packs, slots};
 use holdfast_base::{ByteSize, Rate};
 use holdfast_client::json::AttributeLoad;
 use holdfast_format::Measured;
-use holdfast_ring::{Load, Shape, admit, figures, least_slot};
+use holdfast_ring::{Load, Shape, admit, figures};
 use serde::Serialize;
 
 /// How many slots in one go the table tells of.
@@ -180,7 +180,7 @@ fn by_gather(measured: &Measured, load: &Load, shape: &Shape, gather: u16) -> Ga
 fn by_region(site: &Site<'_>, ask: &Ask, shape: &Shape, region: Region) -> Option<RegionRow> {
     let bytes = region::bytes(site.profile, site.total, region);
     let measured = region::known(site.profile, site.total, region)?;
-    let slot = shape.slot.max(least_slot(&measured));
+    let slot = shape.slot;
     let slots = slots(bytes, slot, shape.gather)?;
     let shape = Shape { slot, buffers: u32::MAX, ..*shape }.among(slots);
     let load = ask.load(slot);

@@ -1,6 +1,8 @@
 //! Plan of a ring on a measured device: what it would be admitted for, and in which shape. The arithmetic is the ring's
 //! (`holdfast_ring::admit`); here sensible sizes are chosen for what nobody chose. Pure.
 
+#[cfg(test)]
+mod admission_tests;
 pub(crate) mod answer;
 mod load_options;
 mod promise;
@@ -18,12 +20,12 @@ pub use region_promise::{RegionPromise, region_promise};
 
 use crate::profile_file;
 use holdfast_base::failure::Failure;
-use holdfast_base::{ByteSize, MAX_SLOT, Rate};
+use holdfast_base::{ByteSize, MAX_SLOT, MIN_GUARANTEED_SLOT, Rate};
 use holdfast_format::{ElementLoad, Geometry, Measured, Terms};
 use holdfast_media::Profile;
 use holdfast_ring::{
     Declared, Figures, Guarantee, Load, PACKED, Refused, Shape, admit, fewest_slots, figures, least_named,
-    least_slot, least_slots, load, most_below, too_small_to_hold,
+    least_slots, load, most_below, preferred_slot, too_small_to_hold,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -248,18 +250,29 @@ impl Admitted {
     }
 }
 
-/// The smallest slots that are admitted, gathered by four where that can be; what was asked for is left as it is.
+/// Slot sizes to try: first those in which the device's whole rate is counted on, the smallest first; then smaller ones, the
+/// largest first. Which sizes there are depends on nothing that was measured: else a better device could be refused.
+fn sizes(measured: &Measured, ask: &Ask) -> [Vec<ByteSize>; 2] {
+    if let Some(slot) = ask.slot {
+        return [vec![slot], Vec::new()];
+    }
+    let all = std::iter::successors(Some(MIN_GUARANTEED_SLOT), |slot| slot.checked_mul(2));
+    let all = all.take_while(|slot| *slot <= MAX_SLOT).map(ByteSize);
+    let (mut small, large): (Vec<_>, Vec<_>) = all.partition(|slot| *slot < preferred_slot(measured));
+    small.reverse();
+    [large, small]
+}
+
+/// The smallest slots of the preferred sizes that are admitted, else the largest of the others, gathered by four where that
+/// can be; what was asked for is left as it is.
 pub(crate) fn choose(measured: &Measured, lane: u64, ask: &Ask) -> Result<Admitted, Refusal> {
-    let least = least_slot(measured);
-    let sizes = std::iter::successors(Some(least.0), |slot| slot.checked_mul(2));
-    let sizes: Vec<u64> = match ask.slot {
-        Some(slot) => vec![slot.0],
-        None => sizes.take_while(|slot| *slot <= MAX_SLOT).collect(),
-    };
+    let least = ByteSize(MIN_GUARANTEED_SLOT);
     let gathers = ask.gather.map_or(GATHERS.to_vec(), |gather| vec![gather]);
-    let pairs = gathers.iter().flat_map(|gather| sizes.iter().map(|slot| (ByteSize(*slot), *gather)));
-    let fitting: Vec<(ByteSize, u16)> =
-        pairs.filter(|(slot, gather)| *slot < least || slots(lane, *slot, *gather).is_some()).collect();
+    let fitting: Vec<(ByteSize, u16)> = sizes(measured, ask)
+        .iter()
+        .flat_map(|sizes| gathers.iter().flat_map(|gather| sizes.iter().map(|slot| (*slot, *gather))))
+        .filter(|(slot, gather)| *slot < least || slots(lane, *slot, *gather).is_some())
+        .collect();
     if fitting.is_empty() {
         let slot = ask.slot.unwrap_or(least);
         let fewest = fewest_slots(ask.gather.unwrap_or(GATHERS[0]));
@@ -340,7 +353,7 @@ impl Plan {
         let measured = region::covered(&profile, total, options.region).map_err(at)?;
         let site = Site { profile: &profile, measured, total, region: options.region };
         // What of smaller slots is wrong, the inequality says.
-        if let Some(slot) = options.slot.filter(|slot| *slot >= least_slot(&measured)) {
+        if let Some(slot) = options.slot.filter(|slot| slot.0 >= MIN_GUARANTEED_SLOT) {
             Geometry::for_lane(site.lane(), slot.0, Vec::new())
                 .map_err(|error| Failure::usage(error).at("--slot"))?;
         }
@@ -401,13 +414,17 @@ pub(crate) mod tests {
         assert!(slot == ByteSize::mib(256) && matches!(why, Refused::Rate { .. }), "{slot} {why}");
         let (_, why) = refused(&Ask { elements: Some(1_000_000_000), ..ask(1) });
         assert!(matches!(why, Refused::Elements { .. }), "{why}");
-        let (slot, why) = refused(&Ask { slot: Some(ByteSize::mib(32)), ..ask(1) });
-        assert!(slot == ByteSize::mib(32) && matches!(why, Refused::Slot { .. }), "{why}");
+        let (slot, why) = refused(&Ask { slot: Some(ByteSize::mib(4)), ..ask(1) });
+        assert!(slot == ByteSize::mib(4) && matches!(why, Refused::Slot { .. }), "{why}");
         let (_, why) = refused(&Ask { memory: Some(ByteSize::mib(256)), ..ask(60) });
         assert!(matches!(why, Refused::Memory { .. }), "{why}");
-        let small = choose(&measured, 2 << 30, &ask(1)).unwrap_err();
-        let (slot, lane) = (ByteSize::mib(64), ByteSize::mib(44 * 64 + 1));
+        let small = choose(&measured, 300 << 20, &ask(1)).unwrap_err();
+        let (slot, lane) = (ByteSize::mib(8), ByteSize::mib(44 * 8 + 1));
         assert_eq!(small, Refusal::TooSmall { slot, lane, takes: None });
+        // Where larger slots would be too few, smaller ones do for a load that is small.
+        let chosen = |mib| choose(&measured, 2 << 30, &ask(mib)).map(|admitted| admitted.shape.slot);
+        assert_eq!((chosen(1), chosen(20)), (Ok(ByteSize::mib(32)), Ok(ByteSize::mib(32))));
+        assert!(chosen(40).is_err());
     }
 
     proptest! {
@@ -527,7 +544,7 @@ pub(crate) mod tests {
         prop_assert!(granted.is_ok(), "capture only {alone}: {granted:?}");
         for row in &answer.by_region {
             let (site, rate) = (on(row.region_percent), shown(row.rate_bytes_per_second));
-            let slot = Some(shape.slot.max(least_slot(&site.measured)));
+            let slot = Some(shape.slot);
             let asked = Ask { slot, memory: None, ..same.at(rate) };
             let admitted = rate.0 == 0 || site.admit(&asked).is_ok();
             prop_assert!(admitted, "{}: {rate}: {}", row.region_percent, site.admit(&asked).unwrap_err());

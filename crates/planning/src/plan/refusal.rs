@@ -3,13 +3,11 @@
 use super::region::{self, Region};
 use super::{Admitted, Ask, Packs, Refusal, choose};
 use holdfast_base::failure::{Failure, Result};
-use holdfast_base::{ByteSize, MAX_SLOT, typed};
+use holdfast_base::{ByteSize, MAX_SLOT, MIN_GUARANTEED_SLOT, typed};
 use holdfast_client::times;
 use holdfast_format::Measured;
 use holdfast_media::Profile;
-use holdfast_ring::{
-    Guarantee, Refused, each_would_do, least_above, least_slot, most_below, most_rate, other_slots,
-};
+use holdfast_ring::{Guarantee, Refused, each_would_do, least_above, most_below, most_rate, other_slots};
 
 /// No larger ring is looked for.
 const MAX_RING: u64 = 1 << 60;
@@ -194,7 +192,7 @@ impl Site<'_> {
 
     /// Other slots, where somebody asked for these.
     fn slot(&self, ask: &Ask) -> Option<String> {
-        let mut others = other_slots(ask.slot?.0, least_slot(&self.measured).0, MAX_SLOT).map(ByteSize);
+        let mut others = other_slots(ask.slot?.0, MIN_GUARANTEED_SLOT, MAX_SLOT).map(ByteSize);
         let slot = others.find(|slot| self.would(&Ask { slot: Some(*slot), ..*ask }))?;
         Some(format!("--slot {}", typed(slot)))
     }
@@ -339,7 +337,8 @@ mod tests {
             (80, ask(500), ": admissible instead: --rate 62.9MiB/s"),
             (80, ask(65), "--rate 62.9MiB/s, or --region 0..45%"),
             (80, Ask { slot: Some(mib(64)), ..ask(62) }, "--slot 128MiB"),
-            (80, Ask { slot: Some(mib(32)), ..ask(20) }, "slots of 32 MiB are too small for a guarantee"),
+            (80, Ask { slot: Some(mib(4)), ..ask(2) }, "slots of 4 MiB are too small for a guarantee"),
+            (80, Ask { slot: Some(mib(32)), ..ask(40) }, "counted on in slots so small"),
             (
                 80,
                 Ask { memory: Some(mib(512)), ..ask(60) },
@@ -350,7 +349,7 @@ mod tests {
                 Ask { memory: Some(mib(640)), burst: mib(2000), ..ask(40) },
                 "admissible instead: --burst 181.4MiB, or --memory 2496MiB",
             ),
-            (80, Ask { memory: Some(mib(384)), gather: Some(4), ..ask(20) }, "--gather 2"),
+            (80, Ask { memory: Some(mib(320)), gather: Some(4), ..ask(20) }, "--gather 3"),
             (80, Ask { elements: Some(10_000_000), ..ask(1) }, "; and with so many, "),
             (80, Ask { elements: Some(10_000_000), ..ask(1) }, " on the medium is too fast"),
             (80, Ask { elements: Some(10_000_000), ..ask(1) }, "--elements 1"),
@@ -390,7 +389,7 @@ mod tests {
         assert!(larger.admit(&large).is_ok(), "{said}");
         let little = Site { total: 300 << 20, ..site };
         let said = little.admit(&ask(1)).unwrap_err().to_string();
-        assert!(said.contains("300 MiB are too little for a guarantee in slots of 64 MiB: "), "{said}");
+        assert!(said.contains("300 MiB are too little for a guarantee in slots of 8 MiB: "), "{said}");
     }
 
     /// What is offered as a ring's size is enough, in its region and for bursts, too; and an eighth less is not.
@@ -399,7 +398,7 @@ mod tests {
         let profile = paper();
         let mut offers = 0;
         for (region, total, burst) in [30, 80, 100].into_iter().flat_map(|region| {
-            let sizes = [300, 1000, 1436, 3000];
+            let sizes = [200, 300, 600, 1000, 3000];
             sizes.into_iter().flat_map(move |total| [0, 500, 2000].map(|burst| (region, total, burst)))
         }) {
             let ask = Ask { burst: mib(burst), ..ask(5) };
@@ -435,11 +434,11 @@ mod tests {
         let profile = paper();
         let site =
             Site { profile: &profile, measured: paper_measured(80), total: 256 << 20, region: Region(80) };
-        let said = site.admit(&Ask { slot: Some(mib(8)), ..ask(5) }).unwrap_err().to_string();
+        let said = site.admit(&Ask { slot: Some(mib(8)), ..ask(20) }).unwrap_err().to_string();
         let least =
-            said.split("admissible instead: slots of 64 MiB in ").nth(1).unwrap_or_else(|| panic!("{said}"));
+            said.split("admissible instead: slots of 32 MiB in ").nth(1).unwrap_or_else(|| panic!("{said}"));
         let least: ByteSize = least.split(" or more").next().unwrap().replace(' ', "").parse().unwrap();
-        assert!(site.sized(least.0).admit(&ask(5)).is_ok(), "{said}");
+        assert!(site.sized(least.0).admit(&ask(20)).is_ok(), "{said}");
     }
 
     proptest::proptest! {
@@ -478,7 +477,7 @@ mod tests {
         let ask = Ask {
             rate: Rate(1 << 16),
             elements: Some(3921),
-            burst: mib(1321),
+            burst: mib(8000),
             streams: 13,
             slot,
             gather,

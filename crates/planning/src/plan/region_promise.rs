@@ -2,10 +2,10 @@
 
 use super::region::{self, Region};
 use super::{Ask, Packs, slots};
-use holdfast_base::{ByteSize, MAX_SLOT, Rate};
+use holdfast_base::{ByteSize, MAX_SLOT, MIN_GUARANTEED_SLOT, Rate};
 use holdfast_format::Measured;
 use holdfast_media::Profile;
-use holdfast_ring::{admit, least_slot};
+use holdfast_ring::{admit, preferred_slot};
 use serde::Serialize;
 
 /// Slots for which the guarantee is shown: larger ones gain little.
@@ -56,11 +56,12 @@ pub fn region_promise(profile: &Profile, total: u64, percent: u8) -> Option<Regi
     })
 }
 
-/// Slots of 128 MiB, or as near to it as the region and the guarantee let them be; and how many.
+/// Slots of 128 MiB, larger ones where the device repositions slowly for its rate, or the largest of which the region has
+/// enough; and how many.
 fn slot_for(known: &Measured, bytes: u64) -> Option<(ByteSize, u32)> {
-    let least = least_slot(known).0;
-    let halves = std::iter::successors(Some(least.max(SLOT)), |slot| (slot / 2 >= least).then_some(slot / 2));
-    let mut sizes = halves.filter(|slot| *slot <= MAX_SLOT).map(ByteSize);
+    let most = preferred_slot(known).0.clamp(SLOT, MAX_SLOT);
+    let halves = std::iter::successors(Some(most), |slot| Some(slot / 2));
+    let mut sizes = halves.take_while(|slot| *slot >= MIN_GUARANTEED_SLOT).map(ByteSize);
     sizes.find_map(|slot| slots(bytes, slot, GATHER).map(|slots| (slot, slots)))
 }
 

@@ -3,12 +3,12 @@
 
 use super::StartError;
 use crate::args::{Settings, SourceSettings};
-use holdfast_base::{ByteSize, MAX_SLOT, Rate, Timestamp, typed};
+use holdfast_base::{ByteSize, MAX_SLOT, MIN_GUARANTEED_SLOT, Rate, Timestamp, typed};
 use holdfast_format::{ElementLoad, Geometry, Measured, Superblock, Terms};
 use holdfast_media::{Disk, Footing};
 use holdfast_ring::{
     Declared, Driver, Guarantee, Lack, Load, OWN_QUANTUM, Rates, Refused, Shape, admit, each_would_do,
-    least_named, least_slot, least_slots, load, most_below, most_rate, other_slots, standing,
+    least_named, least_slots, load, most_below, most_rate, other_slots, standing,
 };
 
 /// What a run is to promise.
@@ -273,7 +273,7 @@ impl Scale<'_> {
             let geometry = Geometry::for_lane(*lane_bytes, *slot, skipped.clone());
             geometry.is_ok_and(|other| self.weigh(&declared, ByteSize(*slot), other.slots).is_ok())
         };
-        other_slots(*slot_bytes, least_slot(&self.terms.measured).0, MAX_SLOT).find(would).map(ByteSize)
+        other_slots(*slot_bytes, MIN_GUARANTEED_SLOT, MAX_SLOT).find(would).map(ByteSize)
     }
 }
 

@@ -4,7 +4,7 @@
 use super::drain::is_client_read;
 use super::{COMMIT, Driver, JournalDelta, WRITE};
 use crate::event::OpenBrief;
-use crate::guarantee::{Guarantee, Load, Refused, Shape, admit};
+use crate::guarantee::{Guarantee, Load, Refused, Shape, admit, soon};
 use crate::rates::Spare;
 use crate::runway::Names;
 use crate::schedule::{Class, Next, Policy, ReadRequest, Reads, Schedule, View, visit};
@@ -146,10 +146,9 @@ impl<D: Disk> Driver<D> {
         self.requests.schedule = Schedule::new(Policy::new(Some((measured, load)), shape));
         self.requests.reads.set_visit(visit(measured, shape.quantum));
         self.requests.granted = Some(granted);
-        let writes = 3.0 * shape.slot.0 as f64 / measured.write.0 as f64;
         let slots = self.superblock().geometry.slots;
         self.ring.pledge(Pledge {
-            soon: Duration::from_secs_f64(writes).max(shape.flush * 2),
+            soon: Duration::from_secs_f64(soon(measured, shape.slot)).max(shape.flush * 2),
             hard: granted.forced,
             row: self.requests.schedule.policy().promise.map_or(u64::MAX, |promise| promise.row),
             durable_after: granted.durable_after,

@@ -34,8 +34,8 @@ const LARGEST_COMMIT: u64 = 1 << 20;
 /// Where slots skip the journal, what the open one has may become so many times older than it takes to fill.
 const LATER: f64 = 9.0 / 8.0;
 
-/// Slots are at least so many times what the lane could write while it repositions.
-const LEAST_SLOT: f64 = 30.0;
+/// A slot's write is counted on to take at least so many times as long as repositioning.
+const MOVES: f64 = 30.0;
 
 /// What arrives, on the medium: payload with index, checks and heads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,22 +87,16 @@ pub struct Guarantee {
 /// Which term of the inequality fails.
 #[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
 pub enum Refused {
-    /// The slots are too small: the lane would only move about.
-    #[error(
-        "slots of {slot} are too small for a guarantee: with repositioning of {reposition:.0?} at {write} they have to be at least {least}"
-    )]
+    /// The slots are too small for any guarantee.
+    #[error("slots of {slot} are too small for a guarantee: they have to be at least {least}")]
     Slot {
         /// As asked for.
         slot: ByteSize,
         /// The smallest that would do.
         least: ByteSize,
-        /// *s*
-        reposition: Duration,
-        /// *w*
-        write: Rate,
     },
     /// The lane is too slow.
-    #[error("{rate} on the medium is too fast: a slot fills in {period:.3?}, and writing one takes up to {write:.3?}{} (98 % of the time may be promised); {most} would be admitted", stalls(*.stalled))]
+    #[error("{rate} on the medium is too fast: a slot fills in {period:.3?}, and writing one takes up to {write:.3?}{}{} (98 % of the time may be promised); {most} would be admitted", stalls(*.stalled), for_small(*.moves))]
     Rate {
         /// As asked for.
         rate: Rate,
@@ -114,6 +108,8 @@ pub enum Refused {
         write: Duration,
         /// *ρ*, in millionths.
         stalled: u32,
+        /// *s* and the write rate that is counted on, where slots are small for that repositioning.
+        moves: Option<(Duration, Rate)>,
     },
     /// The packer is too slow.
     #[error("{elements} elements a second{} are too many: the packer was measured to manage {measured}{}, of which 80 % may be promised: {most}",
@@ -167,6 +163,13 @@ fn stalls(stalled: u32) -> String {
     format!(" while the device stands still {:.1} % of the time", f64::from(stalled) / 1e4)
 }
 
+fn for_small(moves: Option<(Duration, Rate)>) -> String {
+    let Some((reposition, counted)) = moves else { return String::new() };
+    format!(
+        " at {counted}, the most that is counted on in slots so small with repositioning of {reposition:.1?}"
+    )
+}
+
 /// The costs of the inequality, in seconds and bytes a second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Costs {
@@ -188,7 +191,7 @@ impl Costs {
     pub(crate) fn of(measured: &Measured, shape: &Shape) -> Self {
         let s = measured.reposition.as_secs_f64();
         let c = measured.commit.as_secs_f64();
-        let w = measured.write.0 as f64;
+        let w = counted_write(measured, shape.slot).0 as f64;
         let commit = 2.0 * s + c + COMMIT_BYTES as f64 / w;
         // One group commit for so many slots, at most.
         let commits = 1.0 / f64::from(shape.gather.max(4));
@@ -217,8 +220,8 @@ impl Costs {
 
     /// Bytes that commits in a row write in no more time than the write of a slot takes; all, where slots are declared to fill so
     /// slowly that a row for all of one is published anyway.
-    pub(crate) fn row(&self, slot: ByteSize, period: Duration, write: Rate) -> u64 {
-        if period.as_secs_f64() > soon(slot, write) {
+    pub(crate) fn row(&self, slot: ByteSize, period: Duration, measured: &Measured) -> u64 {
+        if period.as_secs_f64() > soon(measured, slot) {
             return u64::MAX;
         }
         // A float beyond all integers becomes the greatest one.
@@ -250,12 +253,24 @@ fn span(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
-/// The smallest slot for which there can be a guarantee.
-pub fn least_slot(measured: &Measured) -> ByteSize {
-    let moved = LEAST_SLOT * measured.reposition.as_secs_f64() * measured.write.0 as f64;
+/// The smallest slot in which the whole write rate of a lane is counted on. There may be none of that size.
+pub fn preferred_slot(measured: &Measured) -> ByteSize {
+    let moved = MOVES * measured.reposition.as_secs_f64() * measured.write.0 as f64;
     let bytes = (moved as u64).max(MIN_GUARANTEED_SLOT);
     // None is so large.
     ByteSize(bytes.checked_next_power_of_two().unwrap_or(1 << 63))
+}
+
+/// The write rate of a lane that admission counts on in slots of a size: what was measured, and at most `C/(30·s)`.
+///
+/// The inequality and the schedule rest on slots whose write takes much longer than repositioning. A lane that writes faster
+/// than `C/(30·s)` is counted on as one that writes just so fast: every request takes it less time than that one, so what is
+/// promised for that one holds. The rate never falls as *w* or *C* rises, or as *s* falls; so admission is monotonous.
+pub fn counted_write(measured: &Measured, slot: ByteSize) -> Rate {
+    // Whole bytes: a slot that is short of a fraction of one is large enough. A float beyond all integers becomes the
+    // greatest one.
+    let most = ((slot.0 as f64 + 1.0) / (MOVES * measured.reposition.as_secs_f64())) as u64;
+    measured.write.min(Rate(most.max(1)))
 }
 
 /// The share of the packer's time that a load takes.
@@ -266,9 +281,9 @@ pub fn packing(measured: &Measured, load: &Load) -> f64 {
 
 /// Whether a ring may be promised to lose nothing of a load.
 ///
-/// With *s* the worst repositioning, *w* the worst write rate in the used region, *q* the read quantum at rate *r*, *e* the
-/// drive's read-error limit, at most *σ* + *ρ*Δ of standing still in any Δ, *c* the flush of a write, *j* commits a
-/// slot of *J* each, *λ* the rate on the medium and *b* the burst:
+/// With *s* the worst repositioning, *w* the worst write rate in the used region but at most `C/(30·s)`, *q* the read
+/// quantum at rate *r*, *e* the drive's read-error limit, at most *σ* + *ρ*Δ of standing still in any Δ, *c* the flush
+/// of a write, *j* commits a slot of *J* each, *λ* the rate on the medium and *b* the burst:
 ///
 /// ```text
 /// W = s + C/w + c + j·J        R = s + q/r + e        T = C/λ        blocked = (R + J + W + σ) / (1−ρ)
@@ -281,10 +296,9 @@ pub fn packing(measured: &Measured, load: &Load) -> f64 {
 /// slots fill slowly (*T* > 3·*C*/*w*) the journal has what is not in a slot yet, and data may have to wait for the
 /// snapshot that its other extent begins with: up to a slot's bytes in commits of the largest size.
 pub fn admit(measured: &Measured, load: &Load, shape: &Shape) -> Result<Guarantee, Refused> {
-    let least = least_slot(measured);
+    let least = ByteSize(MIN_GUARANTEED_SLOT);
     if shape.slot < least {
-        let (reposition, write) = (measured.reposition, measured.write);
-        return Err(Refused::Slot { slot: shape.slot, least, reposition, write });
+        return Err(Refused::Slot { slot: shape.slot, least });
     }
     let taken = packing(measured, load);
     if taken > PACKED {
@@ -298,12 +312,14 @@ pub fn admit(measured: &Measured, load: &Load, shape: &Shape) -> Result<Guarante
     let period = shape.slot.0 as f64 / rate;
     let (period_span, write) = (span(period), span(costs.write));
     if rate > costs.most(shape.slot) {
+        let counted = counted_write(measured, shape.slot);
         return Err(Refused::Rate {
             rate: load.rate,
             most: Rate(costs.most(shape.slot) as u64),
             period: period_span,
             write,
             stalled: measured.stalled,
+            moves: (counted < measured.write).then_some((measured.reposition, counted)),
         });
     }
     let wait = span(costs.wait);
@@ -317,7 +333,7 @@ pub fn admit(measured: &Measured, load: &Load, shape: &Shape) -> Result<Guarante
             stall: measured.stall,
         });
     }
-    let soon = period.min(soon(shape.slot, measured.write));
+    let soon = period.min(soon(measured, shape.slot));
     let mut forced = (shape.flush.as_secs_f64() + costs.commit).max(f64::from(shape.gather) * soon);
     if period <= soon {
         // A slot that fills a little more slowly than was declared is not written twice for that.
@@ -343,9 +359,9 @@ pub fn admit(measured: &Measured, load: &Load, shape: &Shape) -> Result<Guarante
     })
 }
 
-/// Seconds within which a slot has to be full for its bytes to skip the journal.
-fn soon(slot: ByteSize, write: Rate) -> f64 {
-    3.0 * slot.0 as f64 / write.0 as f64
+/// Seconds within which a slot has to be full for its bytes to skip the journal: three times its write.
+pub fn soon(measured: &Measured, slot: ByteSize) -> f64 {
+    3.0 * slot.0 as f64 / counted_write(measured, slot).0 as f64
 }
 
 #[cfg(test)]
@@ -421,9 +437,15 @@ pub(crate) mod tests {
     // Promise 1: a refusal names the term that fails.
     #[test]
     fn each_term_refuses_on_its_own() {
-        let slot = Shape { slot: ByteSize::mib(32), ..shape() };
-        let refused = admit(&drive(), &load(10), &slot).unwrap_err();
-        assert!(matches!(refused, Refused::Slot { least, .. } if least == ByteSize::mib(64)), "{refused}");
+        let slot = |mib| Shape { slot: ByteSize::mib(mib), ..shape() };
+        let refused = admit(&drive(), &load(1), &slot(4)).unwrap_err();
+        assert!(matches!(refused, Refused::Slot { least, .. } if least == ByteSize::mib(8)), "{refused}");
+        // Repositioning takes a thirtieth of a slot's write, or less: 32 MiB in 0.9 s.
+        assert!(admit(&drive(), &load(33), &slot(32)).is_ok());
+        let refused = admit(&drive(), &load(35), &slot(32)).unwrap_err().to_string();
+        let said =
+            "at 35.6 MiB/s, the most that is counted on in slots so small with repositioning of 30.0ms";
+        assert!(refused.contains(said), "{refused}");
         let packer = Measured { elements: 1249, ..drive() };
         let refused = admit(&packer, &load(10), &shape()).unwrap_err();
         assert!(matches!(refused, Refused::Elements { most: 999, .. }), "{refused}");
@@ -473,11 +495,7 @@ pub(crate) mod tests {
                     let less = Load { rate: Rate(load.rate.0 / 2), burst: ByteSize(0), ..load };
                     prop_assert!(admit(&measured, &less, &shape).is_ok());
                 }
-                Err(Refused::Slot { least, .. }) => {
-                    let shape = Shape { slot: least, ..shape };
-                    let still = matches!(admit(&measured, &load, &shape), Err(Refused::Slot { .. }));
-                    prop_assert!(!still);
-                }
+                Err(Refused::Slot { .. }) => prop_assert!(false, "8 MiB are enough"),
                 Err(Refused::Rate { most, .. }) => {
                     let most = Load { rate: most, ..load };
                     let too_fast = |load| matches!(admit(&measured, &load, &shape), Err(Refused::Rate { .. }));

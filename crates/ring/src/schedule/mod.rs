@@ -86,7 +86,7 @@ impl Policy {
                 write: costs.write / costs.moving,
                 late: load.burst.0 as f64 / costs.drained(shape.slot),
                 rides: figures(measured, load, shape).bursts.into_iter().flatten().max().unwrap_or_default(),
-                row: costs.row(shape.slot, granted.period, measured.write),
+                row: costs.row(shape.slot, granted.period, measured),
                 stay: if measured.parallel > 1 { Duration::ZERO } else { measured.reposition },
             };
             Some((promise, measured.parallel))

@@ -17,6 +17,7 @@ const HELP: &str = "Plays hours of a ring's life over emulated drives, in virtua
   hours --seeds 0..100000 [--threads N]   all of these; a summary
   hours --seed N                          this one, in words
   hours --wild …                          the same, with streams that bring more than they declared
+  hours --small …                         the same, in slots for which the drive's whole rate is not counted on
   hours --tightness                       what is admitted against what never lost, by drive, slot and gather
   hours --shares                          what readers get of the head time that writing leaves
 ";
@@ -145,8 +146,40 @@ impl std::fmt::Display for Summary {
     }
 }
 
-fn scene_of(wild: bool) -> fn(u64) -> Scene {
-    if wild { Scene::wild_from_seed } else { Scene::from_seed }
+/// Which hours are drawn.
+#[derive(Clone, Copy)]
+enum Kind {
+    Plain,
+    Wild,
+    Small,
+}
+
+impl Kind {
+    fn of(words: &[String]) -> Self {
+        let has = |option: &str| words.iter().any(|word| word == option);
+        match (has("--wild"), has("--small")) {
+            (true, _) => Self::Wild,
+            (_, true) => Self::Small,
+            _ => Self::Plain,
+        }
+    }
+
+    fn scene(self, seed: u64) -> Scene {
+        match self {
+            Self::Plain => Scene::from_seed(seed),
+            Self::Wild => Scene::wild_from_seed(seed),
+            Self::Small => Scene::small_from_seed(seed),
+        }
+    }
+
+    /// The option, with a space.
+    fn option(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Wild => "--wild ",
+            Self::Small => "--small ",
+        }
+    }
 }
 
 fn tell(scene: &Scene) -> ExitCode {
@@ -159,9 +192,7 @@ fn tell(scene: &Scene) -> ExitCode {
     ExitCode::from(u8::from(verdict.wrong(scene).is_some()))
 }
 
-fn many(seeds: &Range<u64>, threads: u64, wild: bool) -> ExitCode {
-    let scene = scene_of(wild);
-    let kind = if wild { "--wild " } else { "" };
+fn many(seeds: &Range<u64>, threads: u64, kind: Kind) -> ExitCode {
     let (next, begun) = (AtomicU64::new(seeds.start), Instant::now());
     let total = Mutex::new(Summary::default());
     let work = || {
@@ -171,12 +202,13 @@ fn many(seeds: &Range<u64>, threads: u64, wild: bool) -> ExitCode {
             if seed >= seeds.end {
                 break;
             }
-            let scene = scene(seed);
+            let scene = kind.scene(seed);
             let before = summary.wrong.len();
             summary.add(&scene, &play(&scene));
             for (seed, why) in &summary.wrong[before..] {
                 eprintln!(
-                    "hour {seed}: {why}; again: cargo run --release -p holdfast-sim --bin hours -- {kind}--seed {seed}"
+                    "hour {seed}: {why}; again: cargo run --release -p holdfast-sim --bin hours -- {}--seed {seed}",
+                    kind.option()
                 );
             }
             let done = seed + 1 - seeds.start;
@@ -299,11 +331,11 @@ fn main() -> ExitCode {
         pauses();
         return ExitCode::SUCCESS;
     }
-    let wild = words.iter().any(|word| word == "--wild");
+    let kind = Kind::of(&words);
     let seed = of("--seed").and_then(|text| text.parse().ok());
     match (seed, of("--seeds").and_then(|text| range(text))) {
-        (Some(seed), _) => tell(&scene_of(wild)(seed)),
-        (None, Some(seeds)) => many(&seeds, threads, wild),
+        (Some(seed), _) => tell(&kind.scene(seed)),
+        (None, Some(seeds)) => many(&seeds, threads, kind),
         (None, None) => {
             print!("{HELP}");
             ExitCode::from(2)

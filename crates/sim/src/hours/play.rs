@@ -9,7 +9,7 @@ use super::scene::Scene;
 use super::source::Source;
 use holdfast_base::Timestamp;
 use holdfast_media::drive::{AccessKind, Drive, DriveAccess};
-use holdfast_ring::{Guarantee, Next, Policy, Reads, Schedule, View, admit};
+use holdfast_ring::{Guarantee, Next, Policy, Reads, Schedule, View, admit, soon};
 use std::time::Duration;
 
 /// How an hour went.
@@ -369,7 +369,7 @@ impl<'a> Hour<'a> {
 
 /// How long the product lets what the open slot gained wait.
 fn waits(scene: &Scene, policy: &Policy) -> Waits {
-    let write = 3.0 * scene.shape.slot.0 as f64 / scene.measured.write.0 as f64;
+    let write = soon(&scene.measured, scene.shape.slot);
     let flush = scene.shape.flush.as_secs_f64();
     let (hard, row) = policy
         .promise

@@ -5,16 +5,25 @@ use super::intake::Wild;
 use super::readers::{Habit, Reader};
 use super::scene::{Places, Scene};
 use super::source::{Burst, Lull, Stream};
-use holdfast_base::{ByteSize, Rate};
+use holdfast_base::{ByteSize, MIN_GUARANTEED_SLOT, Rate};
 use holdfast_media::drive::{DriveKind, DriveModel, Flaw};
 use holdfast_media::{Seed, Stall};
-use holdfast_ring::{Class, Load, Shape, admit, figures, least_slot, visit};
+use holdfast_ring::{Class, Load, Shape, admit, figures, preferred_slot, visit};
 use std::ops::Range;
 use std::time::Duration;
 
 impl Scene {
-    /// The hour of a seed.
+    /// The hour of a seed, in slots for which the drive's whole rate is counted on.
     pub fn from_seed(number: u64) -> Self {
+        Self::drawn(number, None)
+    }
+
+    /// The hour of a seed, in smaller slots: repositioning limits the rate that is counted on.
+    pub fn small_from_seed(number: u64) -> Self {
+        Self::drawn(number, Some(Seed::new(number ^ 0x0073_6d61_6c6c)))
+    }
+
+    fn drawn(number: u64, small: Option<Seed>) -> Self {
         let mut seed = Seed::new(number);
         let whole = match seed.below(8) {
             0..4 => DriveModel::paper(),
@@ -39,6 +48,8 @@ impl Scene {
         if let DriveKind::Shingled(_, shingles) = &drive.kind {
             // There is a guarantee only where slots are whole zones.
             (base, slot) = (shingles.zone, shingles.zone);
+        } else if let Some(mut small) = small {
+            slot = small_slot_of(&drive, &region, quantum, &mut small);
         }
         let measured = Self::profiled(&drive, &region, slot, quantum);
         let shape = Shape {
@@ -151,11 +162,18 @@ impl Scene {
     }
 }
 
-/// A size that admits something.
+/// The smallest size for which the drive's whole rate is counted on. It does not depend on what flaws cost in a slot.
+fn preferred(drive: &DriveModel, region: &Range<f64>, quantum: u32) -> u64 {
+    preferred_slot(&Scene::profiled(drive, region, 0, quantum)).0
+}
+
 fn slot_of(drive: &DriveModel, region: &Range<f64>, quantum: u32, seed: &mut Seed) -> u64 {
-    // How large a slot has to be does not depend on what flaws cost in it.
-    let least = least_slot(&Scene::profiled(drive, region, 0, quantum)).0;
+    let least = preferred(drive, region, quantum);
     (least << seed.below(3)).min(256 << 20).max(least)
+}
+
+fn small_slot_of(drive: &DriveModel, region: &Range<f64>, quantum: u32, seed: &mut Seed) -> u64 {
+    (preferred(drive, region, quantum) >> (1 + seed.below(4))).max(MIN_GUARANTEED_SLOT)
 }
 
 fn damage(drive: &mut DriveModel, seed: &mut Seed) {

@@ -24,6 +24,22 @@ fn what_was_admitted_loses_nothing() {
     assert!(bad.is_empty(), "{} hours went wrong; {}", bad.len(), first.unwrap_or_default());
 }
 
+// Nor does it in slots so small that the drive's whole rate is not counted on.
+#[test]
+fn what_was_admitted_in_small_slots_loses_nothing() {
+    let wrong = |seed| {
+        let scene = Scene::small_from_seed(seed);
+        play(&scene).wrong(&scene).map(|why| (seed, why))
+    };
+    let bad: Vec<(u64, String)> = (0..100).filter_map(wrong).collect();
+    for (seed, why) in &bad {
+        println!(
+            "hour {seed}: {why}; again: cargo run --release -p holdfast-sim --bin hours -- --small --seed {seed}"
+        );
+    }
+    assert!(bad.is_empty(), "{} hours went wrong", bad.len());
+}
+
 // Nor does it for streams that keep their word beside some that bring 1.5 to 10 times what they declared; and these lose
 // only what is beyond it.
 #[test]
