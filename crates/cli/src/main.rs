@@ -17,6 +17,7 @@ mod watch;
 
 use clap::Parser;
 use clap::error::ErrorKind;
+use commands::Effect;
 use holdfast_base::failure::Failure;
 use holdfast_client::json::ErrorMessage;
 use holdfast_remote::LOSSY;
@@ -40,13 +41,13 @@ fn command() -> ExitCode {
         Err(error) => return not_understood(&error),
     };
     holdfast_export::handle_signals(say);
-    let mut out = Out::stdout(cli.json);
+    let mut out = Out::stdout(cli.effect(), cli.json);
     let done = cli.run(&mut out);
-    match done.and(out.flush()) {
+    // What was said before a failure counts, but the failure itself goes before that of the output.
+    let ended = out.end();
+    match done.and(ended) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // What was said before the failure counts; nobody may be listening any more.
-            let _ = out.flush();
             if !failure.is_quiet() {
                 tell(&failure, cli.wants_json() && !cli.stdout_is_taken());
             }
@@ -79,6 +80,6 @@ fn tell(failure: &Failure, json: bool) {
     say(&failure.to_string());
     if json {
         let shown = ErrorMessage { error: failure.to_string(), exit: failure.number() };
-        let _ = Out::stdout(true).last(&shown);
+        let _ = Out::stdout(Effect::Prints, true).last(&shown);
     }
 }

@@ -1,5 +1,7 @@
-//! Output of commands: to people in aligned columns, to programs as JSON, one object a line.
+//! Output of commands: to people in aligned columns, to programs as JSON, one object a line. A command that changes
+//! something finishes its work even if its output is lost.
 
+use crate::commands::Effect;
 use holdfast_base::failure::{Failure, Kind, Result, reason};
 use holdfast_client::Notices;
 use holdfast_client::table::Table;
@@ -10,22 +12,25 @@ use std::io::{self, BufWriter, Write};
 /// Standard output, and in which form to fill it.
 pub(crate) struct Out {
     json: bool,
+    effect: Effect,
     to: BufWriter<Box<dyn Write + Send>>,
+    /// First failure of the output of a command that goes on without it.
+    lost: Option<Failure>,
 }
 
 impl Out {
-    /// The program's standard output.
-    pub(crate) fn stdout(json: bool) -> Self {
-        Self::to(json, Box::new(io::stdout()))
+    /// Standard output of a command with this effect.
+    pub(crate) fn stdout(effect: Effect, json: bool) -> Self {
+        Self::to(effect, json, Box::new(io::stdout()))
     }
 
-    /// The program's standard error: for what is said beside data on standard output.
+    /// Standard error, for messages beside data on standard output. Its failures end no command.
     pub(crate) fn stderr(json: bool) -> Self {
-        Self::to(json, Box::new(io::stderr()))
+        Self::to(Effect::Changes, json, Box::new(io::stderr()))
     }
 
-    fn to(json: bool, to: Box<dyn Write + Send>) -> Self {
-        Self { json, to: BufWriter::new(to) }
+    fn to(effect: Effect, json: bool, to: Box<dyn Write + Send>) -> Self {
+        Self { json, effect, to: BufWriter::new(to), lost: None }
     }
 
     /// Whether a program listens.
@@ -36,22 +41,26 @@ impl Out {
     /// One object on a line of its own.
     pub(crate) fn object(&mut self, object: &impl Serialize) -> Result<()> {
         let written = serde_json::to_writer(&mut self.to, object).map_err(io::Error::from);
-        written.and_then(|()| self.to.write_all(b"\n")).map_err(|error| broken(&error))
+        let written = written.and_then(|()| self.to.write_all(b"\n"));
+        self.written(written)
     }
 
     /// A line for people.
     pub(crate) fn line(&mut self, line: impl fmt::Display) -> Result<()> {
-        writeln!(self.to, "{line}").map_err(|error| broken(&error))
+        let written = writeln!(self.to, "{line}");
+        self.written(written)
     }
 
     /// Bytes as they are.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.to.write_all(bytes).map_err(|error| broken(&error))
+        let written = self.to.write_all(bytes);
+        self.written(written)
     }
 
     /// A table for people.
     pub(crate) fn table(&mut self, table: &Table) -> Result<()> {
-        write!(self.to, "{table}").map_err(|error| broken(&error))
+        let written = write!(self.to, "{table}");
+        self.written(written)
     }
 
     /// The only object that is said there.
@@ -62,7 +71,28 @@ impl Out {
 
     /// Lets go what is waiting.
     pub(crate) fn flush(&mut self) -> Result<()> {
-        self.to.flush().map_err(|error| broken(&error))
+        let flushed = self.to.flush();
+        self.written(flushed)
+    }
+
+    /// Writes the buffered rest. Fails if a part of the output could not be written, unless its reader has left.
+    pub(crate) fn end(mut self) -> Result<()> {
+        self.flush()?;
+        match self.lost {
+            Some(failure) if !failure.is_quiet() => Err(failure),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends a command that only prints when its output fails. Other commands keep the first failure for their end.
+    fn written(&mut self, written: io::Result<()>) -> Result<()> {
+        let Err(error) = written else { return Ok(()) };
+        if self.effect == Effect::Prints {
+            return Err(broken(&error));
+        }
+        self.lost = Some(broken(&error));
+        self.to = BufWriter::new(Box::new(io::sink()));
+        Ok(())
     }
 }
 
@@ -84,4 +114,49 @@ pub(crate) fn notices() -> Notices {
 pub(crate) fn say(text: &str) {
     // Whoever does not listen misses nothing else.
     let _ = writeln!(io::stderr(), "holdfast: {text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Output that fails from its first byte on.
+    struct Failing(io::ErrorKind);
+
+    impl Write for Failing {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn out(effect: Effect, error: io::ErrorKind) -> Out {
+        Out::to(effect, false, Box::new(Failing(error)))
+    }
+
+    #[test]
+    fn a_lost_output_ends_commands_that_only_print() {
+        let mut left = out(Effect::Prints, io::ErrorKind::BrokenPipe);
+        left.line("a").unwrap();
+        let failure = left.flush().unwrap_err();
+        assert!(failure.is_quiet() && failure.number() == 0);
+        let mut full = out(Effect::Prints, io::ErrorKind::StorageFull);
+        full.line("a").unwrap();
+        assert_eq!(full.flush().unwrap_err().number(), 1);
+    }
+
+    #[test]
+    fn a_lost_output_is_told_at_the_end_of_commands_that_change_something() {
+        for (error, code) in [(io::ErrorKind::BrokenPipe, None), (io::ErrorKind::StorageFull, Some(1))] {
+            let mut out = out(Effect::Changes, error);
+            for _ in 0..3 {
+                out.line("a").unwrap();
+                out.flush().unwrap();
+            }
+            assert_eq!(out.end().err().map(|failure| failure.number()), code, "{error}");
+        }
+    }
 }

@@ -51,6 +51,13 @@ pub(crate) struct Args {
     follow: bool,
 }
 
+impl Args {
+    /// True if the acts go to standard output, and no file is written.
+    pub(crate) fn only_prints(&self) -> bool {
+        self.append.is_none()
+    }
+}
+
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (place, mut reader) = args.ring.open()?;

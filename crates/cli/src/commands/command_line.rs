@@ -1,5 +1,6 @@
 //! The command line as a whole: which commands there are. Each command's own arguments are in its file.
 
+use crate::commands::Effect;
 use crate::commands::{
     account, archive, audit, cat, check, completion, conflicts, cp, dataset, du, edit, encrypt, evacuate,
     find, format, gaps, get, grant, grants, grep, group, grow, hash, hold, holds, index, jobs, ln, log,
@@ -30,7 +31,7 @@ pub(crate) struct Cli {
 }
 
 #[derive(clap::Subcommand, Debug)]
-enum Command {
+pub(super) enum Command {
     Profile(profile::Args),
     Plan(plan::Args),
     Format(format::Args),
@@ -118,6 +119,11 @@ impl Cli {
             Command::Sql(_) | Command::Cat(_) => true,
             _ => false,
         }
+    }
+
+    /// Effect of the command, which decides what a lost output does to it.
+    pub(crate) fn effect(&self) -> Effect {
+        Effect::of(&self.command)
     }
 
     /// Does what was asked.

@@ -13,6 +13,7 @@ mod cp;
 mod dataset;
 mod du;
 mod edit;
+mod effect;
 mod encrypt;
 mod entries;
 mod evacuate;
@@ -75,3 +76,4 @@ mod tree;
 mod vault;
 
 pub(crate) use command_line::Cli;
+pub(crate) use effect::Effect;

@@ -1,5 +1,6 @@
 //! Printer of a server's events, on a thread of its own: no request waits for the reader of the log.
 
+use crate::commands::Effect;
 use crate::out::Out;
 use crate::serving::rfc3339;
 use holdfast_base::clean;
@@ -64,19 +65,24 @@ impl EventPrinter {
     }
 }
 
-/// Prints messages until the last. An output that nobody reads any more ends it, and not the server.
+/// Prints messages until the last. An output that nobody reads any more ends it, and not the server; events that a full
+/// disk does not take are counted.
 fn print(messages: &Receiver<Message>, left_out: &AtomicU64, json: bool) {
-    let mut out = if json { Out::stdout(true) } else { Out::stderr(false) };
+    let mut out = if json { Out::stdout(Effect::Prints, true) } else { Out::stderr(false) };
     while let Ok(Message::Event(event)) = messages.recv() {
         let lost = left_out.swap(0, Ordering::Relaxed);
         if lost > 0 {
             let event = serde_json::json!({ "event": "left_out", "events": lost, "time": event["time"] });
             if printed(&mut out, &event).is_err() {
-                return;
+                left_out.fetch_add(lost, Ordering::Relaxed);
             }
         }
-        if printed(&mut out, &event).is_err() {
-            return;
+        match printed(&mut out, &event) {
+            Err(failure) if failure.is_quiet() => return,
+            Err(_) => {
+                left_out.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(()) => {}
         }
     }
 }

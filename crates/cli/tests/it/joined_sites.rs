@@ -13,21 +13,21 @@ use std::time::{Duration, Instant};
 /// Bound for what another process does in its own time, so that a failing test ends.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-fn start(dir: &Path, name: &str) -> Site {
+pub(crate) fn start(dir: &Path, name: &str) -> Site {
     let folder = dir.join(name);
     fs::create_dir(&folder).unwrap();
     Site::start(&folder, &["--name", name])
 }
 
 /// Runs words on a site that must end with 0.
-fn run(site: &Site, words: &[&str]) -> Said {
+pub(crate) fn run(site: &Site, words: &[&str]) -> Said {
     let said: Said = site.command().args(words).output().unwrap().into();
     assert_eq!(said.code, Some(0), "{words:?}\n{}{}", said.out, said.err);
     said
 }
 
 /// Repeats words on a site until they end with 0 and the output is as wanted.
-fn until(site: &Site, words: &[&str], is_wanted: impl Fn(&str) -> bool) -> String {
+pub(crate) fn until(site: &Site, words: &[&str], is_wanted: impl Fn(&str) -> bool) -> String {
     let end = Instant::now() + PATIENCE;
     loop {
         let said: Said = site.command().args(words).output().unwrap().into();
@@ -38,13 +38,13 @@ fn until(site: &Site, words: &[&str], is_wanted: impl Fn(&str) -> bool) -> Strin
     }
 }
 
-fn put(site: &Site, dir: &Path, contents: &str, path: &str) {
+pub(crate) fn put(site: &Site, dir: &Path, contents: &str, path: &str) {
     let file = dir.join("file");
     fs::write(&file, contents).unwrap();
     run(site, &["put", file.to_str().unwrap(), path]);
 }
 
-fn json(text: &str) -> Value {
+pub(crate) fn json(text: &str) -> Value {
     serde_json::from_str(text.lines().next().unwrap()).unwrap()
 }
 
@@ -207,12 +207,34 @@ fn copies_are_made_by_policy_and_staged() {
     documented("policy", [&json(&policy)]);
     put(&a, dir, "two", "/lab/two.txt");
     until(&a, &["replicas", "/lab/two.txt", "--json"], |out| out.lines().count() == 2);
+    // Sites are shown by their names.
+    let replicas = run(&a, &["replicas", "/lab/two.txt", "--json"]).out;
+    documented("replicas", replicas.lines().map(json).collect::<Vec<_>>().iter());
+    let identity = json(&run(&a, &["site", "digest", "--json"]).out)["site"].as_str().unwrap().to_owned();
+    for words in [&["replicas", "/lab/two.txt"][..], &["stat", "/lab/two.txt"]] {
+        let told = run(&a, words).out;
+        let columns = told.lines().filter(|line| line.contains("verified"));
+        let sites: Vec<_> =
+            columns.map(|line| line.contains("gva") as u8 * 2 + line.contains("ams") as u8).collect();
+        assert!(sites.contains(&2) && sites.contains(&1), "{told}");
+        assert!(
+            !told
+                .lines()
+                .any(|line| line.contains("verified") && line.split([' ', ',']).any(|word| word == identity)),
+            "{told}"
+        );
+    }
     let removed = run(&b, &["policy", "rm", "/lab", "--json"]).out;
     documented("policy rm", [&json(&removed)]);
     let id = json(&run(&a, &["stat", "/lab/one.txt", "--json"]).out)["id"].as_str().unwrap().to_owned();
     run(&a, &["rm", "/lab/one.txt"]);
     let early: Said = a.command().args(["trash", "purge", "/lab/one.txt"]).output().unwrap().into();
-    assert!(early.code == Some(0) || early.err.contains("is not acknowledged"), "{}{}", early.out, early.err);
+    assert!(
+        early.code == Some(0) || early.err.contains("is not acknowledged by site gva"),
+        "{}{}",
+        early.out,
+        early.err
+    );
     let unknown: Said = a.command().args(["trash", "purge", "/lab/none"]).output().unwrap().into();
     assert_eq!(unknown.code, Some(3), "{id} {}", unknown.err);
     for (words, code, wanted) in [

@@ -10,6 +10,7 @@ mod bags;
 mod beside;
 mod birds_eye;
 mod chaos;
+mod closed_output;
 mod common;
 mod conversions;
 mod datasets;

@@ -356,23 +356,6 @@ fn of_an_element_that_ends_in_a_slot_that_is_not_distilled_nothing_is_dropped() 
 }
 
 #[test]
-fn a_standing_hold_that_nobody_listens_to_does_not_end_without_a_word() {
-    let folder = folder();
-    let dir = folder.path();
-    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
-    recording.lines(1000);
-    recording.await_lines(dir, 1000);
-    let mut evaluator = Evaluator::start(dir, &format!("{WANTED} --standing --quota 20 --reason few"));
-    evaluator.await_found(2);
-    evaluator.deafen();
-    recording.lines(1000);
-    assert_eq!(evaluator.child.wait().unwrap().code(), Some(1));
-    let said = evaluator.warnings();
-    assert!(said.contains("nobody reads") && said.contains("--resume 1"), "{said}");
-    recording.end();
-}
-
-#[test]
 fn a_standing_hold_ends_with_its_quota() {
     let folder = folder();
     let dir = folder.path();

@@ -251,29 +251,12 @@ impl<'a> Follow<'a> {
         Ok(())
     }
 
-    /// Whoever has closed the output of a hold that goes on may take it for one that does.
-    fn unheard(&self, failure: Failure) -> Failure {
-        if failure.number() != 0 {
-            return failure;
-        }
-        let (id, ring) = (self.id, self.path.display());
-        let failure = Failure::failed(format_args!(
-            "nobody reads what is said of hold {id} any more, and so it is not gone on with"
-        ));
-        if !self.standing && self.background.is_none() {
-            // There is no going on with such a one.
-            return failure;
-        }
-        failure
-            .advice(format_args!("`holdfast hold {ring} --resume {id}` does, with its output somewhere else"))
-    }
-
-    /// Until the next turn; what is heard meanwhile is told at once. It is the end if nobody listens.
+    /// Until the next turn; what is heard meanwhile is told at once.
     fn rest(&mut self, observer: &mut dyn Observer) -> Result<Result<ControlFlow<Failure>>> {
         let begun = Instant::now();
-        observer.flush().map_err(|failure| self.unheard(failure))?;
+        observer.flush()?;
         let heard = self.hear(TURN, observer);
-        observer.flush().map_err(|failure| self.unheard(failure))?;
+        observer.flush()?;
         std::thread::sleep(TURN.saturating_sub(begun.elapsed()));
         Ok(heard)
     }

@@ -71,11 +71,6 @@ impl Evaluator {
         !said.buffer().is_empty() || rustix::io::ioctl_fionread(said.get_ref()).unwrap() > 0
     }
 
-    /// From here on nobody reads what it says.
-    pub fn deafen(&mut self) {
-        self.said = None;
-    }
-
     /// The next that it warns of.
     pub fn warning(&mut self) -> String {
         let mut line = String::new();
