@@ -34,6 +34,9 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
+/// File of the orders to stage in the data folder.
+const STAGE_ORDERS_FILE: &str = "staged";
+
 /// Folder of temporary copies in the data folder, emptied at every start.
 const TEMPORARY_FOLDER: &str = "temporary";
 
@@ -139,7 +142,9 @@ impl Server {
         };
         let replication =
             Replication::start(Arc::clone(&site), surroundings, log.clone(), runtime.handle().clone())?;
-        let copier = Copier::new(Arc::clone(&site), clock.clone(), log.clone(), folder.clone());
+        let orders = data.join(STAGE_ORDERS_FILE);
+        let copier = Copier::new(Arc::clone(&site), clock.clone(), log.clone(), folder.clone(), &orders)
+            .map_err(|error| ServerError::io("read the orders to stage", &orders, &error))?;
         let keeper = Keeper { site: Arc::clone(&site), log: log.clone(), taker: holds };
         let app = Arc::new(App {
             uploads,

@@ -3,14 +3,17 @@
 use super::fetch::fetch;
 use super::job::{Job, JobState, Jobs};
 use super::policy::Policies;
+use super::stage_orders::StageOrders;
 use crate::clock::Clock;
 use crate::log::Log;
 use crate::site::{AnyStore, SiteArchive};
 use holdfast_catalog::{
-    Catalog, CatalogError, CatalogPath, Change, FactKind, ObjectId, ReplicaState, Result, Tag, VersionVector,
+    Catalog, CatalogError, CatalogPath, Change, FactKind, ObjectId, ReplicaState, Result, StoreError, Tag,
+    VersionVector,
 };
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -40,6 +43,7 @@ pub(crate) struct Copier {
     /// Folder of temporary copies.
     folder: PathBuf,
     jobs: Mutex<Jobs>,
+    orders: Mutex<StageOrders>,
     staged: Notify,
 }
 
@@ -47,9 +51,16 @@ pub(crate) struct Copier {
 type Fetched = (Job, std::result::Result<bool, String>);
 
 impl Copier {
-    /// Copier without jobs; [`run`](Self::run) finds them.
-    pub(crate) fn new(site: Arc<SiteArchive>, clock: Clock, log: Log, folder: PathBuf) -> Arc<Self> {
-        Arc::new(Self { site, clock, log, folder, jobs: Mutex::default(), staged: Notify::new() })
+    /// Copier without jobs; [`run`](Self::run) finds them. Orders to stage are kept in the file `orders`.
+    pub(crate) fn new(
+        site: Arc<SiteArchive>,
+        clock: Clock,
+        log: Log,
+        folder: PathBuf,
+        orders: &Path,
+    ) -> io::Result<Arc<Self>> {
+        let orders = Mutex::new(StageOrders::read(orders)?);
+        Ok(Arc::new(Self { site, clock, log, folder, jobs: Mutex::default(), orders, staged: Notify::new() }))
     }
 
     fn with_jobs<T>(&self, work: impl FnOnce(&mut Jobs) -> T) -> T {
@@ -61,9 +72,52 @@ impl Copier {
         self.with_jobs(|jobs| jobs.all())
     }
 
-    /// Fetches the current versions of an object, or of all objects below a collection, before all others. Returns the number
-    /// of versions that this site lacks. Blocks.
+    /// Fetches the current versions of an object, or of all objects below a collection, before all others, also after a
+    /// restart of the site. Returns the number of versions that this site lacks. Blocks.
     pub(crate) fn stage(&self, path: &CatalogPath) -> Result<usize> {
+        self.site.catalog.with(|catalog| catalog.stat(path).map(drop))?;
+        self.with_orders(|orders| {
+            orders.add(path).map_err(|error| StoreError {
+                verb: "record an order beside",
+                place: orders.place(),
+                reason: error.to_string(),
+                remedy: "make room in the data folder",
+            })
+        })?;
+        self.add_staged(path)
+    }
+
+    fn with_orders<T>(&self, work: impl FnOnce(&mut StageOrders) -> T) -> T {
+        work(&mut self.orders.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Goes on with the orders of an earlier process. An order whose path is gone is told and given up.
+    fn resume_orders(&self) {
+        for order in self.with_orders(|orders| orders.paths()) {
+            let staged = order.parse::<CatalogPath>().map_err(|error| error.to_string());
+            let staged = staged.and_then(|path| self.add_staged(&path).map_err(|error| error.to_string()));
+            if let Err(error) = staged {
+                self.log
+                    .trouble("copies", format!("cannot go on with staging {order}: {error}; order it again"));
+            }
+        }
+        self.end_orders();
+    }
+
+    /// Removes the orders of which no job is left.
+    fn end_orders(&self) {
+        let open = self.with_jobs(|jobs| jobs.staged());
+        let is_open = |order: &str| {
+            order
+                .parse::<CatalogPath>()
+                .is_ok_and(|order| open.iter().any(|path| path.parse().is_ok_and(|path| order.holds(&path))))
+        };
+        if let Err(error) = self.with_orders(|orders| orders.retain(is_open)) {
+            self.log.trouble("copies", format!("cannot record that staging is done: {error}"));
+        }
+    }
+
+    fn add_staged(&self, path: &CatalogPath) -> Result<usize> {
         let now = self.clock.now();
         let wanted = self.site.catalog.with(|catalog| {
             catalog.stat(path)?;
@@ -100,6 +154,10 @@ impl Copier {
         let mut commits = self.site.catalog.commits();
         let mut seen: Option<VersionVector> = None;
         let mut running: JoinSet<Fetched> = JoinSet::new();
+        let copier = Arc::clone(&self);
+        if let Err(error) = tokio::task::spawn_blocking(move || copier.resume_orders()).await {
+            self.log.trouble("copies", error);
+        }
         loop {
             commits.mark_unchanged();
             let (copier, known) = (Arc::clone(&self), seen.take());
@@ -146,7 +204,10 @@ impl Copier {
                 if let Err(error) = &result {
                     self.log.trouble("copies", error);
                 }
-                self.with_jobs(|jobs| jobs.end(&job, result, self.clock.now()));
+                let is_staged = self.with_jobs(|jobs| jobs.end(&job, result, self.clock.now()));
+                if is_staged {
+                    self.end_orders();
+                }
             }
             Err(error) => self.log.trouble("copies", error),
         }

@@ -78,13 +78,19 @@ impl Jobs {
         Some(next.clone())
     }
 
-    /// Ends an attempt. A version that is not wanted any more leaves no job.
-    pub(super) fn end(&mut self, job: &Job, result: Result<bool, String>, now: Timestamp) {
+    /// Ends an attempt. A version that is not wanted any more leaves no job. True if a staged job is over.
+    pub(super) fn end(&mut self, job: &Job, result: Result<bool, String>, now: Timestamp) -> bool {
         let key = (job.object, job.version);
+        let mut is_staged = false;
         match result {
             Ok(is_done) => {
-                let job = self.open.remove(&key).filter(|_| is_done);
-                self.done.extend(job.map(|job| Job { state: JobState::Done, changed: now, ..job }));
+                let job = self.open.remove(&key);
+                is_staged = job.as_ref().is_some_and(|job| job.is_staged);
+                self.done.extend(job.filter(|_| is_done).map(|job| Job {
+                    state: JobState::Done,
+                    changed: now,
+                    ..job
+                }));
                 while self.done.len() > KEPT {
                     self.done.pop_front();
                 }
@@ -97,6 +103,12 @@ impl Jobs {
                 }
             }
         }
+        is_staged
+    }
+
+    /// Paths of the staged jobs that are open.
+    pub(super) fn staged(&self) -> Vec<String> {
+        self.open.values().filter(|job| job.is_staged).map(|job| job.path.clone()).collect()
     }
 
     /// Time of the next attempt of a failed job.

@@ -7,6 +7,7 @@ mod copier;
 mod fetch;
 mod job;
 mod policy;
+mod stage_orders;
 
 pub(crate) use copier::Copier;
 pub(crate) use job::{Job, JobState};
