@@ -31,12 +31,15 @@ use std::sync::Arc;
 /// Parts of one concatenation: what fits into the head of a request.
 const MOST_PARTS: usize = 2000;
 
+/// Collection of the objects whose client sent no name.
+const UNNAMED: &str = "unnamed";
+
 /// Creation of an upload, optionally with its first bytes.
 #[utoipa::path(post, path = "/files/", tag = "uploads",
     params(("Tus-Resumable" = String, Header, description = "1.0.0"),
         ("Upload-Length" = Option<u64>, Header, description = "Length of the upload in bytes"),
         ("Upload-Defer-Length" = Option<u64>, Header, description = "1 for an upload of unknown length"),
-        ("Upload-Metadata" = Option<String>, Header, description = "Pairs of key and Base64 value: project, path, filename, attribute.NAME"),
+        ("Upload-Metadata" = Option<String>, Header, description = "Pairs of key and Base64 value: project, path, filename, name, attribute.NAME. Without a name the object is unnamed/ID, by the ID in the address of the upload"),
         ("Upload-Concat" = Option<String>, Header, description = "'partial', or 'final;' and the addresses of the parts"),
         ("Upload-Checksum" = Option<String>, Header, description = "Algorithm (sha1, sha256, blake3) and Base64 digest"),
         ("Content-Encoding" = Option<String>, Header, description = "zstd for a body of at most 8 MiB; the checksum is \
@@ -121,6 +124,8 @@ async fn prepare(app: &App, access: &Access, headers: &HeaderMap) -> Result<Crea
     check_version(headers)?;
     let header = text(headers, &UPLOAD_METADATA)?.unwrap_or_default();
     let pairs = metadata::parse(header).map_err(bad)?;
+    let id = UploadId::random();
+    let id = id.map_err(|_| Problem::internal("create the upload", "no random bytes are available"))?;
     let concat = text(headers, &UPLOAD_CONCAT)?;
     let named = metadata::text(&pairs, "project").map_err(bad)?;
     let named = named.map(ProjectName::parse).transpose();
@@ -132,11 +137,11 @@ async fn prepare(app: &App, access: &Access, headers: &HeaderMap) -> Result<Crea
             let project = project.unwrap_or_else(ProjectName::fallback);
             access.require(&[Scope::Write], Some(&project))?;
             let (kind, length) = concatenation(app, access, headers, list).await?;
-            (kind, Some(project), Some(path(&pairs)?), Some(length))
+            (kind, Some(project), Some(path(&pairs, &id)?), Some(length))
         }
         None => {
             let project = project.unwrap_or_else(ProjectName::fallback);
-            (UploadKind::Whole, Some(project), Some(path(&pairs)?), length(headers)?)
+            (UploadKind::Whole, Some(project), Some(path(&pairs, &id)?), length(headers)?)
         }
         Some(_) => return Err(bad("Upload-Concat is neither 'partial' nor 'final;'; correct it")),
     };
@@ -154,8 +159,6 @@ async fn prepare(app: &App, access: &Access, headers: &HeaderMap) -> Result<Crea
         Some(0) => UploadState::Complete,
         _ => UploadState::Receiving,
     };
-    let id = UploadId::random();
-    let id = id.map_err(|_| Problem::internal("create the upload", "no random bytes are available"))?;
     let (created, expires) = (app.clock.now(), app.uploads.expiry());
     let metadata = header.to_owned();
     let record = UploadRecord {
@@ -203,14 +206,18 @@ fn length(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     }
 }
 
-/// Path of the object: from the key `path`, else from `filename`.
-fn path(pairs: &[(String, Vec<u8>)]) -> Result<ObjectPath, Problem> {
-    let path = match metadata::text(pairs, "path").map_err(bad)? {
-        Some(path) => Some(path),
-        None => metadata::text(pairs, "filename").map_err(bad)?,
-    };
-    let path = path.ok_or_else(|| bad("Upload-Metadata names no file; send the key 'path' or 'filename'"))?;
-    ObjectPath::parse(path).map_err(|error| Problem::name("create the upload", &error))
+/// Path of the object: from the key `path`, else from `filename` or `name`. Many clients send none of them: their object is
+/// named by the upload.
+fn path(pairs: &[(String, Vec<u8>)], id: &UploadId) -> Result<ObjectPath, Problem> {
+    let mut path = format!("{UNNAMED}/{id}");
+    for key in ["path", "filename", "name"] {
+        let value = metadata::text(pairs, key).map_err(bad)?;
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            value.clone_into(&mut path);
+            break;
+        }
+    }
+    ObjectPath::parse(&path).map_err(|error| Problem::name("create the upload", &error))
 }
 
 /// Parts and length of a concatenation. All parts must be complete partial uploads that the request may use.

@@ -16,6 +16,26 @@ pub(crate) fn encoded(path: &str) -> String {
 }
 
 #[test]
+fn uploads_without_a_name_are_named_by_their_identity() {
+    let world = World::new();
+    let client = world.client();
+    let empty = metadata(&[("filename", "")]);
+    for named in [None, Some("filetype aW1hZ2UvcG5n"), Some(empty.as_str())] {
+        let named = named.map(|named| ("Upload-Metadata", named));
+        let body = ("Content-Type", "application/offset+octet-stream");
+        let headers: Vec<_> = [("Upload-Length", "5"), body].into_iter().chain(named).collect();
+        let created = client.tus("POST", "/files/", &headers, b"bytes").expect(201);
+        let id = created.header("location").unwrap().rsplit_once('/').unwrap().1.to_owned();
+        world.until_stored(&id);
+        assert_eq!(client.get(&format!("/projects/default/unnamed/{id}")).expect(200).body, b"bytes");
+    }
+    // As some clients call it.
+    let named = metadata(&[("name", "photo.png")]);
+    client.tus("POST", "/files/", &[("Upload-Length", "0"), ("Upload-Metadata", &named)], &[]).expect(201);
+    client.get("/catalog/stat?path=/default/photo.png");
+}
+
+#[test]
 fn unsafe_names_are_refused_everywhere() {
     let world = World::new();
     let client = world.client();
