@@ -14,6 +14,9 @@ use std::time::Duration;
 pub struct ConflictWrite {
     /// Site that wrote, in hexadecimal digits.
     pub site: String,
+    /// Name of the site; empty from a server that tells none.
+    #[serde(default)]
+    pub site_name: String,
     /// Time of the write, in milliseconds since 1970.
     pub time: i64,
     /// Path or version that was written, if it is still there.

@@ -56,6 +56,9 @@ pub struct PlacedReplica {
     pub version: String,
     /// Site of the vault, in hexadecimal digits.
     pub site: String,
+    /// Name of the site; empty from a server that tells none.
+    #[serde(default)]
+    pub site_name: String,
     /// Name of the vault at its site.
     pub vault: String,
     /// Key of the bytes in the vault.

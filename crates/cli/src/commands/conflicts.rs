@@ -2,7 +2,7 @@
 
 use crate::args::SiteArgs;
 use crate::out::Out;
-use crate::site::stored;
+use crate::site::{site_name, stored};
 use holdfast_base::clean;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_client::json::{ConflictLine, ConflictWriteLine, SettledConflict};
@@ -130,7 +130,11 @@ fn show(wanted: &Conflict, out: &mut Out) -> Result<()> {
     out.line(format_args!("{} of {path}: {}", kind(conflict), clean(&conflict.state)))?;
     let told = |name: &str, write: &ConflictWrite| {
         let value = write.value.as_deref().map_or_else(|| "gone".to_owned(), clean);
-        format!("{name} {value}, written at {} by site {}", stored(write.time), clean(&write.site))
+        format!(
+            "{name} {value}, written at {} by site {}",
+            stored(write.time),
+            clean(site_name(&write.site, &write.site_name))
+        )
     };
     out.line(told("lost", &conflict.lost))?;
     if let Some(won) = &conflict.won {
@@ -169,5 +173,10 @@ fn shape(conflict: &SiteConflict) -> ConflictLine<'_> {
 }
 
 fn line(write: &ConflictWrite) -> ConflictWriteLine<'_> {
-    ConflictWriteLine { site: &write.site, time: stored(write.time), value: write.value.as_deref() }
+    ConflictWriteLine {
+        site: &write.site,
+        site_name: site_name(&write.site, &write.site_name),
+        time: stored(write.time),
+        value: write.value.as_deref(),
+    }
 }

@@ -3,7 +3,7 @@
 use crate::args::SiteArgs;
 use crate::commands::paged_table::PagedTable;
 use crate::out::Out;
-use crate::site::SitePath;
+use crate::site::{SitePath, site_name};
 use holdfast_base::clean;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_client::json::ReplicaLine;
@@ -60,10 +60,20 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
 }
 
 fn told(replica: &PlacedReplica, table: &mut PagedTable, out: &mut Out) -> Result<()> {
-    let PlacedReplica { path, id, version, site, vault, key, state } = replica;
+    let PlacedReplica { path, id, version, site, site_name: name, vault, key, state } = replica;
+    let site_name = site_name(site, name);
     if out.is_json() {
-        return out.object(&ReplicaLine { path: path.as_deref(), id, version, site, vault, key, state });
+        return out.object(&ReplicaLine {
+            path: path.as_deref(),
+            id,
+            version,
+            site,
+            site_name,
+            vault,
+            key,
+            state,
+        });
     }
     let path = path.as_ref().map_or_else(|| format!("{id} in the trash"), |path| clean(path));
-    table.row(out, [clean(state), clean(site), clean(vault), clean(version), path])
+    table.row(out, [clean(state), clean(site_name), clean(vault), clean(version), path])
 }

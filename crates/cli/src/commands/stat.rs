@@ -67,7 +67,8 @@ fn told(stat: &SiteStat<'_, Value>, out: &mut Out) -> Result<()> {
         out.line(format_args!("version {name}{current}: {bytes}, stored {stored}, BLAKE3 {blake3}"))?;
         for replica in stat.replicas.iter().filter(|replica| replica.version == version.version) {
             let (vault, key, state) = (clean(replica.vault), clean(replica.key), clean(replica.state));
-            out.line(format_args!("  {state} in vault {vault} at {key}"))?;
+            let site = clean(replica.site_name);
+            out.line(format_args!("  {state} at site {site}, in vault {vault} at {key}"))?;
         }
     }
     for upload in &stat.growing {

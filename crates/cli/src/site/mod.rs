@@ -22,6 +22,6 @@ pub(crate) use listing::{each_entry, each_match};
 pub(crate) use password_prompt::{ask_new_password, ask_password};
 pub(crate) use path::SitePath;
 pub(crate) use session::{Session, failure};
-pub(crate) use show::{EntryView, attribute, kind_name, stat, stored, upload};
+pub(crate) use show::{EntryView, attribute, kind_name, site_name, stat, stored, upload};
 pub(crate) use target::Target;
 pub(crate) use upload::{Sent, Upload};

@@ -42,6 +42,11 @@ pub(crate) fn stored(milliseconds: i64) -> String {
     times::rfc3339(Timestamp(milliseconds.saturating_mul(1_000_000)))
 }
 
+/// Name of a site; its identity from a server that tells no name.
+pub(crate) fn site_name<'a>(site: &'a str, name: &'a str) -> &'a str {
+    if name.is_empty() { site } else { name }
+}
+
 /// Name of the kind of an entry.
 pub(crate) fn kind_name(kind: CatalogKind) -> &'static str {
     match kind {
@@ -85,6 +90,7 @@ pub(crate) fn stat<'a>(stat: &'a CatalogStat, growing: &'a [GrowingObject]) -> S
     let replicas = stat.replicas.iter().map(|replica| SiteReplica {
         version: &replica.version,
         site: &replica.site,
+        site_name: site_name(&replica.site, &replica.site_name),
         vault: &replica.vault,
         key: &replica.key,
         state: &replica.state,

@@ -44,6 +44,7 @@ pub struct DigestLine<'a> {
 #[derive(Serialize)]
 pub struct ConflictWriteLine<'a> {
     pub site: &'a str,
+    pub site_name: &'a str,
     pub time: String,
     pub value: Option<&'a str>,
 }

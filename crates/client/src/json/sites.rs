@@ -128,6 +128,7 @@ pub struct SiteUpload<'a> {
 pub struct SiteReplica<'a> {
     pub version: &'a str,
     pub site: &'a str,
+    pub site_name: &'a str,
     pub vault: &'a str,
     pub key: &'a str,
     pub state: &'a str,

@@ -75,6 +75,7 @@ pub struct ReplicaLine<'a> {
     pub id: &'a str,
     pub version: &'a str,
     pub site: &'a str,
+    pub site_name: &'a str,
     pub vault: &'a str,
     pub key: &'a str,
     pub state: &'a str,

@@ -1,5 +1,6 @@
 //! Injector: applies operations of other sites, and tells people of the conflicts that they met. Calls block.
 
+use super::names::SiteNames;
 use crate::log::{Event, Log};
 use crate::site::SiteArchive;
 use holdfast_catalog::{Catalog, CatalogStore, Conflict, ObjectId, Operation, Result, VersionVector};
@@ -19,16 +20,18 @@ pub(crate) struct Injected {
 
 /// Applies operations in causal order: all or none, known ones again without effect.
 pub(crate) fn inject(site: &SiteArchive, log: &Log, operations: &[Operation]) -> Result<Injected> {
-    let (applied, events, vector) = site.catalog.with(|catalog| {
+    let (applied, events, names, vector) = site.catalog.with(|catalog| {
         let applied = catalog.apply(operations)?;
         let events: Vec<_> = applied.conflicts.iter().map(|conflict| told(catalog, conflict)).collect();
-        Ok((applied, events, catalog.vector()?))
+        let names =
+            if applied.quarantined.is_empty() { SiteNames::default() } else { SiteNames::read(catalog)? };
+        Ok((applied, events, names, catalog.vector()?))
     })?;
     for event in &events {
         log.event(event);
     }
     for id in &applied.quarantined {
-        log.event(&Event::Quarantined { site: id.site.to_string(), operation: id.seq });
+        log.event(&Event::Quarantined { site: names.of(id.site), operation: id.seq });
     }
     Ok(Injected {
         applied: applied.applied as u64,

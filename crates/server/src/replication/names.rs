@@ -34,6 +34,13 @@ impl SiteNames {
         self.0.get(&site).cloned().unwrap_or_else(|| site.to_string())
     }
 
+    /// Text with the names of sites in the place of their identities.
+    pub(crate) fn named(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, (site, name)| {
+            text.replace(&format!("site {site}"), &format!("site {name}"))
+        })
+    }
+
     /// Site with a name or an identity. Of several with one name there is none.
     pub(crate) fn site(&self, text: &str) -> Option<SiteId> {
         let mut named = self.0.iter().filter(|(_, name)| *name == text).map(|(site, _)| *site);

@@ -16,6 +16,7 @@ use crate::extract::read_value;
 use crate::object_path::{ObjectPath, ProjectName};
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemKind};
+use crate::replication::SiteNames;
 use crate::site::AnyStore;
 use crate::store_error::blocking;
 use axum::extract::{Query, State};
@@ -132,24 +133,36 @@ pub(crate) async fn with<T: Send + 'static>(
     work: impl FnOnce(&mut Catalog<AnyStore>) -> Result<T, CatalogError> + Send + 'static,
 ) -> Result<T, Problem> {
     let site = Arc::clone(&app.site);
-    let done = blocking(move || site.catalog.with(work)).await;
-    done.map_err(|error| Problem::store(action, &error))?.map_err(|error| problem(action, &error))
+    let done = blocking(move || {
+        site.catalog.with(work).map_err(|error| {
+            let names = site.catalog.with(SiteNames::read).unwrap_or_default();
+            let text = names.named(&error.to_string());
+            (error, text)
+        })
+    });
+    let done = done.await.map_err(|error| Problem::store(action, &error))?;
+    done.map_err(|(error, text)| problem_with(action, &error, &text))
 }
 
 pub(super) fn problem(action: &str, error: &CatalogError) -> Problem {
+    problem_with(action, error, &error.to_string())
+}
+
+/// Problem of an error with a text of its own.
+fn problem_with(action: &str, error: &CatalogError, text: &str) -> Problem {
     match error {
-        CatalogError::NotFound { .. } => Problem::new(ProblemKind::NotFound, error),
-        CatalogError::Exists { .. } => Problem::new(ProblemKind::NameTaken, error),
-        CatalogError::Name(_) => Problem::new(ProblemKind::BadName, error),
-        CatalogError::Unacknowledged { .. } => Problem::new(ProblemKind::Unacknowledged, error),
-        CatalogError::Compacted { .. } => Problem::new(ProblemKind::Compacted, error),
+        CatalogError::NotFound { .. } => Problem::new(ProblemKind::NotFound, text),
+        CatalogError::Exists { .. } => Problem::new(ProblemKind::NameTaken, text),
+        CatalogError::Name(_) => Problem::new(ProblemKind::BadName, text),
+        CatalogError::Unacknowledged { .. } => Problem::new(ProblemKind::Unacknowledged, text),
+        CatalogError::Compacted { .. } => Problem::new(ProblemKind::Compacted, text),
         CatalogError::Unsuitable { .. }
         | CatalogError::Value(_)
         | CatalogError::Condition(_)
         | CatalogError::Glob { .. }
         | CatalogError::Invalid(_)
-        | CatalogError::Decode(_) => Problem::new(ProblemKind::BadRequest, error),
-        _ => Problem::internal(action, error),
+        | CatalogError::Decode(_) => Problem::new(ProblemKind::BadRequest, text),
+        _ => Problem::internal(action, text),
     }
 }
 
@@ -163,8 +176,9 @@ pub(crate) async fn stat(
 ) -> Result<Json<StatBody>, Problem> {
     let path = allowed(&app, &access, Some(&place.path), Verb::Read).await?;
     let wanted = path.clone();
-    let stat = with(&app, "read the entry", move |catalog| catalog.stat(&wanted)).await?;
-    Ok(Json(StatBody::new(&path, stat)))
+    let read = move |catalog: &mut Catalog<_>| Ok((SiteNames::read(catalog)?, catalog.stat(&wanted)?));
+    let (names, stat) = with(&app, "read the entry", read).await?;
+    Ok(Json(StatBody::new(&names, &path, stat)))
 }
 
 /// Entries of one collection in the order of their names.
@@ -263,8 +277,8 @@ pub(crate) async fn change_attributes(
     let change = move |catalog: &mut Catalog<_>| {
         let is_removed = |name: &str| removed.iter().any(|removed| removed == name);
         catalog.set_attributes(&wanted, None, &is_removed, &added)?;
-        catalog.stat(&wanted)
+        Ok((SiteNames::read(catalog)?, catalog.stat(&wanted)?))
     };
-    let stat = with(&app, "change the attributes", change).await?;
-    Ok(Json(StatBody::new(&path, stat)))
+    let (names, stat) = with(&app, "change the attributes", change).await?;
+    Ok(Json(StatBody::new(&names, &path, stat)))
 }

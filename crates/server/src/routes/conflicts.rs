@@ -6,6 +6,7 @@ use crate::app::App;
 use crate::authorization::Verb;
 use crate::object_path::ProjectName;
 use crate::problem::{Problem, ProblemKind};
+use crate::replication::SiteNames;
 use crate::site::{AnyStore, version_of};
 use crate::token::Scope;
 use axum::extract::{Path, Query, State};
@@ -58,6 +59,8 @@ pub(crate) struct ConflictChoice {
 pub(crate) struct WriteBody {
     /// Site that wrote, in hexadecimal digits.
     site: String,
+    /// Name of the site, or else its identity.
+    site_name: String,
     /// Time of the write, in milliseconds since 1970.
     time: u64,
     /// Path or version that was written, null if it is gone.
@@ -172,16 +175,17 @@ impl After {
 }
 
 fn page(catalog: &mut Catalog<AnyStore>, after: After) -> Result<ConflictPage> {
+    let names = SiteNames::read(catalog)?;
     let (conflicts, next) = match after {
         After::Recorded(after) => {
             let found = catalog.conflicts(after, MOST)?;
             let next = found.last().filter(|_| found.len() == MOST).map(|last| last.dispute.id().to_string());
-            (found.iter().map(|one| recorded(catalog, one)).collect::<Result<_>>()?, next)
+            (found.iter().map(|one| recorded(&names, catalog, one)).collect::<Result<_>>()?, next)
         }
         After::Names(after) => {
             let found = catalog.numbered_names(after, MOST)?;
             let next = found.last().filter(|_| found.len() == MOST).map(|last| last.id.to_string());
-            (found.iter().map(|node| same_name(catalog, node)).collect::<Result<_>>()?, next)
+            (found.iter().map(|node| same_name(&names, catalog, node)).collect::<Result<_>>()?, next)
         }
         After::Moves(after) => {
             let found = catalog.refused_moves(after, MOST)?;
@@ -194,7 +198,7 @@ fn page(catalog: &mut Catalog<AnyStore>, after: After) -> Result<ConflictPage> {
                     kind: "cycle",
                     object: step.object.to_string(),
                     path: catalog.path_of(step.object)?.map(|path| path.to_string()),
-                    lost: write(step.stamp, value),
+                    lost: write(&names, step.stamp, value),
                     won: None,
                     noted: None,
                     state: "open",
@@ -208,8 +212,9 @@ fn page(catalog: &mut Catalog<AnyStore>, after: After) -> Result<ConflictPage> {
     Ok(ConflictPage { conflicts, next })
 }
 
-fn write(stamp: Hlc, value: Option<String>) -> WriteBody {
-    WriteBody { site: stamp.site.to_string(), time: stamp.time.millis().0, value }
+fn write(names: &SiteNames, stamp: Hlc, value: Option<String>) -> WriteBody {
+    let (site, site_name) = (stamp.site.to_string(), names.of(stamp.site));
+    WriteBody { site, site_name, time: stamp.time.millis().0, value }
 }
 
 fn entry(catalog: &mut Catalog<AnyStore>, parent: ObjectId, name: &str) -> Result<Option<String>> {
@@ -224,7 +229,11 @@ fn value(catalog: &mut Catalog<AnyStore>, value: &WrittenValue) -> Result<Option
     }
 }
 
-fn recorded(catalog: &mut Catalog<AnyStore>, conflict: &RecordedConflict) -> Result<ConflictBody> {
+fn recorded(
+    names: &SiteNames,
+    catalog: &mut Catalog<AnyStore>,
+    conflict: &RecordedConflict,
+) -> Result<ConflictBody> {
     let dispute = &conflict.dispute;
     let (state, until, choice) = match conflict.state {
         ConflictState::Open { until } => {
@@ -241,8 +250,8 @@ fn recorded(catalog: &mut Catalog<AnyStore>, conflict: &RecordedConflict) -> Res
         },
         object: dispute.object.to_string(),
         path: conflict.path.as_ref().map(ToString::to_string),
-        lost: write(dispute.lost.stamp, value(catalog, &conflict.lost)?),
-        won: Some(write(dispute.won.stamp, value(catalog, &conflict.won)?)),
+        lost: write(names, dispute.lost.stamp, value(catalog, &conflict.lost)?),
+        won: Some(write(names, dispute.won.stamp, value(catalog, &conflict.won)?)),
         noted: Some(conflict.noted.0),
         state,
         until,
@@ -253,7 +262,7 @@ fn recorded(catalog: &mut Catalog<AnyStore>, conflict: &RecordedConflict) -> Res
     })
 }
 
-fn same_name(catalog: &mut Catalog<AnyStore>, node: &Node) -> Result<ConflictBody> {
+fn same_name(names: &SiteNames, catalog: &mut Catalog<AnyStore>, node: &Node) -> Result<ConflictBody> {
     let wanted = entry(catalog, node.parent, node.name.as_str())?;
     let first = wanted.as_deref().and_then(|path| path.parse().ok()).map(|path| catalog.stat(&path));
     // The earlier entry may have gone between two reads; then the next list has no conflict.
@@ -263,8 +272,8 @@ fn same_name(catalog: &mut Catalog<AnyStore>, node: &Node) -> Result<ConflictBod
         kind: "same_name",
         object: node.id.to_string(),
         path: catalog.path_of(node.id)?.map(|path| path.to_string()),
-        lost: write(node.named, entry(catalog, node.parent, &node.shown)?),
-        won: first.map(|first| write(first.named, wanted)),
+        lost: write(names, node.named, entry(catalog, node.parent, &node.shown)?),
+        won: first.map(|first| write(names, first.named, wanted)),
         noted: None,
         state: "open",
         until: None,

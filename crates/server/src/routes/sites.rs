@@ -4,7 +4,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::clock::Timestamp;
 use crate::problem::{Problem, ProblemKind};
-use crate::replication::{INTERVAL, Peer, PeerName, Settings};
+use crate::replication::{INTERVAL, Peer, PeerName, Settings, SiteNames};
 use crate::token::Scope;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
@@ -166,9 +166,9 @@ async fn body(app: &App, peer: &Peer) -> Result<PeerBody, Problem> {
             Err(CatalogError::Compacted { .. }) => Vec::new(),
             first => first?,
         };
-        Ok((queue, first.first().map(|operation| operation.time.millis().0)))
+        Ok((SiteNames::read(catalog)?, queue, first.first().map(|operation| operation.time.millis().0)))
     };
-    let (queue, oldest) = super::catalog::with(app, "read the state", queue).await?;
+    let (names, queue, oldest) = super::catalog::with(app, "read the state", queue).await?;
     let now = app.clock.now().milliseconds().max(0) as u64;
     let Settings { endpoint, interval, is_paused } = &peer.settings;
     let state = match (is_paused, &status.failure, status.contact) {
@@ -178,6 +178,7 @@ async fn body(app: &App, peer: &Peer) -> Result<PeerBody, Problem> {
         (_, None, Some(_)) => "connected",
     };
     let (failed_since, error) = status.failure.unzip();
+    let error = error.map(|error| names.named(&error));
     Ok(PeerBody {
         name: peer.name.to_string(),
         url: endpoint.url.to_string(),

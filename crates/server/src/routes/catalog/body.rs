@@ -1,5 +1,6 @@
 //! JSON bodies of the catalog's routes.
 
+use crate::replication::SiteNames;
 use crate::site::{timestamp, version_of};
 use holdfast_catalog::{
     CatalogPath, Found, Kind, Replica, ReplicaState, Stat, TaggedAttribute, Value, VersionInfo,
@@ -36,6 +37,8 @@ pub(crate) struct ReplicaBody {
     version: String,
     /// Site of the vault, in hexadecimal digits.
     site: String,
+    /// Name of the site, or else its identity.
+    site_name: String,
     /// Name of the vault at its site.
     vault: String,
     /// Key of the bytes in the vault.
@@ -156,7 +159,7 @@ pub(super) fn kind_name(kind: Kind) -> &'static str {
 
 impl ReplicaBody {
     /// Replica as its site knows it; nothing if it was removed.
-    pub(super) fn new(replica: Replica) -> Option<Self> {
+    pub(super) fn new(names: &SiteNames, replica: Replica) -> Option<Self> {
         let (version, state) = replica.content?;
         let state = match state {
             ReplicaState::Pending => "pending",
@@ -164,8 +167,9 @@ impl ReplicaBody {
             ReplicaState::Damaged => "damaged",
             ReplicaState::Missing => "missing",
         };
-        let (site, version) = (replica.place.site.to_string(), version_of(version).to_string());
-        Some(Self { version, site, vault: replica.place.vault, key: replica.place.key, state })
+        let (site, site_name) = (replica.place.site.to_string(), names.of(replica.place.site));
+        let version = version_of(version).to_string();
+        Some(Self { version, site, site_name, vault: replica.place.vault, key: replica.place.key, state })
     }
 }
 
@@ -213,14 +217,14 @@ impl From<Found> for FoundEntry {
 
 impl StatBody {
     /// Properties of the entry at a path.
-    pub(super) fn new(path: &CatalogPath, stat: Stat) -> Self {
+    pub(super) fn new(names: &SiteNames, path: &CatalogPath, stat: Stat) -> Self {
         let mut versions = stat.versions;
         versions.sort_by_key(|version| (version.time, version.tag));
         let versions = versions.into_iter().map(|version| {
             let (tag, size, hash, time) = (version.tag, version.size, version.hash, version.time);
             VersionBody::from(VersionInfo { tag, size, hash, time })
         });
-        let replicas = stat.replicas.into_iter().filter_map(ReplicaBody::new);
+        let replicas = stat.replicas.into_iter().filter_map(|replica| ReplicaBody::new(names, replica));
         let node = stat.node;
         let current = node.as_ref().and_then(|node| node.current);
         Self {

@@ -6,6 +6,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::authorization::Verb;
 use crate::problem::{Problem, ProblemKind};
+use crate::replication::SiteNames;
 use crate::site::AnyStore;
 use axum::extract::{Query, State};
 use axum::{Extension, Json};
@@ -66,14 +67,15 @@ pub(crate) async fn list(
     let list = move |catalog: &mut Catalog<_>| {
         if choice.only_here { only_here(catalog, &path, after) } else { all(catalog, &path, after) }
     };
-    let (found, next) = with(&app, "list the replicas", list).await?;
+    let read = move |catalog: &mut Catalog<_>| Ok((SiteNames::read(catalog)?, list(catalog)?));
+    let (names, (found, next)) = with(&app, "list the replicas", read).await?;
     let is_readable = |path: &Option<CatalogPath>| match path {
         Some(path) => access.can_read(path),
         None => access.can_read(&CatalogPath::root()),
     };
     let entries = found.into_iter().filter(|(path, _)| is_readable(path)).filter_map(|(path, replica)| {
         let (path, id) = (path.map(|path| path.to_string()), replica.object.to_string());
-        Some(PlacedReplica { path, id, replica: ReplicaBody::new(replica)? })
+        Some(PlacedReplica { path, id, replica: ReplicaBody::new(&names, replica)? })
     });
     Ok(Json(ReplicaPage { entries: entries.collect(), next: next.map(|next| next.to_string()) }))
 }
