@@ -167,11 +167,8 @@ fn table(holds: &[HoldStatus], streams: &[StreamStatus], slot: ByteSize) -> Tabl
     let mut table = Table::new(&columns);
     for hold in holds {
         let row = Hold::new(hold, streams, slot);
-        let until = if hold.until == Timestamp::MAX {
-            "released".to_owned()
-        } else {
-            times::to_the_second(hold.until)
-        };
+        let until =
+            if hold.until == Timestamp::MAX { "no end".to_owned() } else { times::to_the_second(hold.until) };
         let mut cells = vec![
             row.id.to_string(),
             slots(&row),
@@ -237,10 +234,11 @@ mod tests {
         let plain = text(&[hold(None)]);
         assert!(
             plain.starts_with(
-                "hold  slots  bytes  streams  range  since                 until     owner  reason\n"
+                "hold  slots  bytes  streams  range  since                 until   owner  reason\n"
             ),
             "{plain}"
         );
+        assert!(plain.contains("  no end  "), "{plain}");
         let sampled = ConditionHold {
             sample: Some((30 * SECOND, 3600 * SECOND)),
             condition: String::new(),
