@@ -18,6 +18,18 @@ pub(crate) fn interruption() -> Result<Arc<AtomicBool>> {
     interruption_by(&[SIGHUP, SIGINT, SIGTERM])
 }
 
+/// A flag for a server: the first of SIGINT and SIGTERM sets it. SIGHUP is ignored: a server outlives its terminal.
+pub(crate) fn server_interruption() -> Result<Arc<AtomicBool>> {
+    ignore_hang_ups()?;
+    interruption_by(&[SIGINT, SIGTERM])
+}
+
+/// Ignores SIGHUP: a handler takes the place of its default action, which ends the process.
+pub(crate) fn ignore_hang_ups() -> Result<()> {
+    let failed = |error| Failure::failed(format_args!("cannot ignore SIGHUP: {error}"));
+    signal_hook::flag::register(SIGHUP, Arc::default()).map(drop).map_err(failed)
+}
+
 /// The same for these signals.
 pub(crate) fn interruption_by(signals: &[i32]) -> Result<Arc<AtomicBool>> {
     let failed = |error| Failure::failed(format_args!("cannot wait for signals: {error}"));

@@ -2,6 +2,7 @@
 
 use crate::args::RingArg;
 use crate::commands::record::listen;
+use crate::interruption::ignore_hang_ups;
 use crate::out::Out;
 use crate::prometheus::page::Page;
 use crate::prometheus::{figures, http};
@@ -73,6 +74,7 @@ fn beside(recorder: i32, path: &Path) -> Result<()> {
 
 /// A flag that signals raise, instead of ending the process at once.
 fn signals() -> Result<Arc<AtomicBool>> {
+    ignore_hang_ups()?;
     let end = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&end))

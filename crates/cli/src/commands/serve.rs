@@ -1,6 +1,6 @@
 //! `holdfast serve`: a site, the server that takes uploads and keeps them, until a signal ends it.
 
-use crate::interruption::interruption;
+use crate::interruption::server_interruption;
 use crate::out::Out;
 use crate::serving::{self, EventPrinter, OptionsFile, RecorderHolds, RingSearches, TransportChoice};
 use holdfast_base::failure::{Failure, Result};
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     options.holds = Some(Arc::new(RecorderHolds));
     options.searches = Some(Arc::new(RingSearches::of(&file.search.rings)));
     let vaults = options.stores.iter().map(|store| store.name.clone()).collect();
-    let stop = interruption()?;
+    let stop = server_interruption()?;
     let printer = EventPrinter::start(out.is_json())?;
     options.log = printer.log();
     let server = Server::start(options).map_err(|error| serving::failure(&error))?;

@@ -101,6 +101,18 @@ fn a_file_is_sent_found_and_got_back() {
 }
 
 #[test]
+fn a_hang_up_does_not_end_a_server() {
+    let folder = folder();
+    let dir = folder.path();
+    let site = Site::start(dir, &[]);
+    site.hang_up();
+    site.ends("touch /lab/one", 0);
+    site.hang_up();
+    site.ends("touch /lab/two", 0);
+    assert_eq!(site.stop(), Some(0));
+}
+
+#[test]
 fn a_damaged_object_leaves_no_file() {
     let folder = folder();
     let dir = folder.path();

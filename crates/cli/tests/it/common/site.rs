@@ -80,6 +80,11 @@ impl Site {
         said
     }
 
+    /// Sends the signal of a terminal that is closed.
+    pub fn hang_up(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::HUP).unwrap();
+    }
+
     /// Ends the server by a signal, and returns its exit code.
     pub fn stop(mut self) -> Option<i32> {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
