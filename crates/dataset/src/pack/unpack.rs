@@ -37,6 +37,12 @@ pub struct Unpacked {
     pub damaged_count: u64,
 }
 
+/// Permission bits that an entry gets. A dataset tells no owners: set-id bits would act for whoever unpacks it.
+fn unpacked_mode(entry: Kind, mode: u32) -> Mode {
+    let kept = if entry == Kind::Directory { 0o1777 } else { 0o777 };
+    Mode::from_raw_mode(mode & kept)
+}
+
 /// Unpacks a packed folder into a folder that is new or empty. `progress` gets the bytes of contents so far.
 pub fn unpack(tree: &PackedTree, folder: &Path, progress: &mut dyn FnMut(u64)) -> Outcome<Unpacked> {
     let doing = "cannot make the folder";
@@ -175,7 +181,7 @@ impl Unpacker {
             };
             // The time first: a mode may forbid to set it.
             rustix::fs::futimens(&opened, &times(directory.modified))?;
-            Ok(rustix::fs::fchmod(&opened, Mode::from_raw_mode(directory.mode))?)
+            Ok(rustix::fs::fchmod(&opened, unpacked_mode(Kind::Directory, directory.mode))?)
         };
         set().map_err(|error| at(&directory.path, "set the mode and time of the directory", &error))
     }
@@ -270,7 +276,8 @@ impl FileMaker {
         if entry.pieces.last().is_some_and(|last| last.place.is_none()) {
             file.set_len(entry.size).map_err(wrong)?;
         }
-        rustix::fs::fchmod(&file, Mode::from_raw_mode(entry.mode)).map_err(|error| wrong(error.into()))?;
+        let mode = unpacked_mode(Kind::File, entry.mode);
+        rustix::fs::fchmod(&file, mode).map_err(|error| wrong(error.into()))?;
         rustix::fs::futimens(&file, &times(entry.modified)).map_err(|error| wrong(error.into()))
     }
 }
@@ -306,6 +313,7 @@ mod tests {
     use crate::pack::directory::tests::{entry, part_of};
     use crate::storage::LocalFile;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
     use std::path::PathBuf;
 
     /// Packed folder of entries that no packer writes.
@@ -330,6 +338,25 @@ mod tests {
     }
 
     #[test]
+    fn set_id_bits_are_dropped_as_no_owner_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let with = |path, kind, mode| Entry { mode, ..entry(path, kind, "") };
+        let packed = [
+            with("", Kind::Directory, 0o2755),
+            with("d", Kind::Directory, 0o7777),
+            with("d/f", Kind::File, 0o7755),
+            with("g", Kind::File, 0o4711),
+            Entry { mode: 0o4711, ..entry("h", Kind::HardLink, "g") },
+        ];
+        let folder = dir.path().join("to");
+        unpack(&forged(dir.path(), &packed), &folder, &mut |_| ()).unwrap();
+        for (path, wanted) in [("", 0o755), ("d", 0o1777), ("d/f", 0o755), ("g", 0o711), ("h", 0o711)] {
+            let mode = fs::symlink_metadata(folder.join(path)).unwrap().permissions().mode() & 0o7777;
+            assert_eq!(mode, wanted, "{path}: {mode:o}");
+        }
+    }
+
+    #[test]
     fn nothing_is_written_outside_the_folder() {
         let dir = tempfile::tempdir().unwrap();
         let outside = dir.path().join("outside");
@@ -344,6 +371,13 @@ mod tests {
             vec![root(), entry("a", Kind::Symlink, "../outside"), entry("a/new", Kind::File, "")],
             vec![root(), entry("a", Kind::Symlink, to), entry("b", Kind::HardLink, "a/secret")],
             vec![root(), entry("a/new", Kind::File, "")],
+            vec![root(), entry(&format!("{to}/new"), Kind::File, "")],
+            vec![root(), entry("../outside/new", Kind::File, "")],
+            vec![root(), entry("../outside", Kind::Directory, "")],
+            vec![root(), entry("a/../../outside/new", Kind::Symlink, to)],
+            vec![root(), entry("./a", Kind::File, "")],
+            vec![root(), entry("b", Kind::HardLink, &format!("{to}/secret"))],
+            vec![root(), entry("b", Kind::HardLink, "../outside/secret")],
             vec![entry("a", Kind::Directory, "")],
         ]
         .into_iter()

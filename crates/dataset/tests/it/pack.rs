@@ -118,7 +118,7 @@ fn plain_files_come_back_and_one_is_read() {
     let old = SystemTime::UNIX_EPOCH + Duration::new(86_400, 123_456_789);
     let file = File::open(dir.join("sub1/f1.txt")).unwrap();
     file.set_times(FileTimes::new().set_modified(old)).unwrap();
-    fs::set_permissions(dir.join("sub1/f8.txt"), Permissions::from_mode(0o4640)).unwrap();
+    fs::set_permissions(dir.join("sub1/f8.txt"), Permissions::from_mode(0o640)).unwrap();
     fs::set_permissions(dir.join("sub2"), Permissions::from_mode(0o1711)).unwrap();
     let (_out, to, packed) = round_trip(dir);
     let tree = packed.written.manifest.tree.unwrap();
