@@ -35,6 +35,7 @@ pub use compression::Compression;
 pub use damage::Damage;
 pub use error::DatasetError;
 pub use evacuate::{Evacuated, Evacuation, evacuate, failure, finished, origin};
+pub use holdfast_export::{SourceAccess, make_folder_like, new_file_mode};
 pub use import::{Import, import_dataset};
 pub use manifest::{
     ArchivedSpan, ChunkEntry, IndexPart, Manifest, PreambleEntry, Provenance, StreamEntry, TreeEntry,

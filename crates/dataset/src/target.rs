@@ -2,7 +2,7 @@
 
 use crate::storage::{LocalFile, RangeRead};
 use holdfast_base::failure::{Failure, Result};
-use holdfast_export::OutputFile;
+use holdfast_export::{OutputFile, SourceAccess};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
@@ -19,6 +19,9 @@ pub trait Target: Write + Send {
 
     /// Device and inode of a local file, so that a packed folder does not contain its own dataset.
     fn inode(&self) -> Option<(u64, u64)>;
+
+    /// Notes access to a source of the bytes: they become no wider than it.
+    fn narrow(&mut self, access: SourceAccess);
 
     /// Ends writing, makes the bytes durable, reads them back and compares them with those that were written.
     fn verify(&mut self) -> Result<Arc<dyn RangeRead>>;
@@ -76,9 +79,9 @@ pub struct LocalTarget {
 }
 
 impl LocalTarget {
-    /// Makes a file under a temporary name. The file itself must not exist.
-    pub fn make(path: &Path) -> Result<Self> {
-        let place = OutputFile::make(path, false)?;
+    /// Makes a file under a temporary name. The file itself must not exist. `access` is that to the sources of its bytes.
+    pub fn make(path: &Path, access: SourceAccess) -> Result<Self> {
+        let place = OutputFile::make(path, false, access)?;
         let file = place.writer()?;
         Ok(Self { path: path.to_owned(), place, file, passed: Passed::default() })
     }
@@ -103,6 +106,10 @@ impl Target for LocalTarget {
 
     fn inode(&self) -> Option<(u64, u64)> {
         self.file.metadata().ok().map(|found| (found.dev(), found.ino()))
+    }
+
+    fn narrow(&mut self, access: SourceAccess) {
+        self.place.narrow(access);
     }
 
     fn verify(&mut self) -> Result<Arc<dyn RangeRead>> {

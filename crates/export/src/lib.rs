@@ -18,6 +18,7 @@ mod raw;
 #[cfg(test)]
 mod sample;
 mod sink;
+mod source_access;
 mod thinning;
 
 pub use atomic_file::{AtomicFile, handle_signals};
@@ -26,4 +27,5 @@ pub use filter::Filter;
 pub use mcap::replayed_header;
 pub use output::{Output, OutputFile, PipedBytes, Written};
 pub use sink::{Counts, ElementFilter, Sink};
+pub use source_access::{SourceAccess, make_folder_like, new_file_mode};
 pub use thinning::Thinning;

@@ -2,6 +2,7 @@
 
 use crate::atomic_file::AtomicFile;
 use crate::hashing::Hashing;
+use crate::source_access::{SourceAccess, new_file_mode};
 use holdfast_base::append;
 use holdfast_base::failure::{Failure, Kind, Result, reason};
 use std::cell::Cell;
@@ -42,50 +43,58 @@ enum To {
 }
 
 /// A file that is written to: under another name until it is whole, unless it is a device or a named pipe.
+///
+/// Until it has its name only its owner may read it. Then it has the permissions of a new file, or of the one that it
+/// replaces, as far as its sources allow them.
 pub struct OutputFile {
     file: File,
     part: Option<AtomicFile>,
     path: PathBuf,
     force: bool,
+    mode: u32,
+    access: SourceAccess,
 }
 
 impl OutputFile {
-    /// One that is there already is kept unless `force` is set.
-    pub fn make(path: &Path, force: bool) -> Result<Self> {
-        let mut path = path.to_owned();
-        let mut access = None;
+    /// One that is there already is kept unless `force` is set. `access` is that to the sources of the contents.
+    pub fn make(path: &Path, force: bool, access: SourceAccess) -> Result<Self> {
+        let (mut path, mut mode) = (path.to_owned(), new_file_mode());
+        let mut replaced = None;
         if let Ok(found) = fs::symlink_metadata(&path) {
             let target = fs::metadata(&path).ok().filter(fs::Metadata::is_file);
             let Some(target) = target else {
                 // A device or named pipe is written to, not replaced.
                 let file = special(&path, &found)?;
-                return Ok(Self { file, part: None, path, force });
+                return Ok(Self { file, part: None, path, force, mode, access });
             };
             if !force {
                 return Err(taken(&path));
             }
             // Whoever may read it may read what comes in its place, and a link leads there.
-            access = Some(target);
+            replaced = Some(target);
             path = fs::canonicalize(&path).unwrap_or(path);
         }
         let trouble = |error: &io::Error| Failure::output("cannot make the file", &path, error);
-        // Until it is as that was nobody else opens it.
-        let first = if access.is_some() { 0o600 } else { 0o666 };
-        let create = |part: &Path| OpenOptions::new().write(true).create_new(true).mode(first).open(part);
+        let create = |part: &Path| OpenOptions::new().write(true).create_new(true).mode(0o600).open(part);
         let made = AtomicFile::beside(&path, create, |error| error.kind() == io::ErrorKind::AlreadyExists)?;
         let (part, file) = made.map_err(|error| trouble(&error))?;
-        if let Some(access) = access {
+        if let Some(replaced) = replaced {
             let own = |uid, gid| std::os::unix::fs::fchown(&file, uid, gid);
-            let mut permissions = access.permissions();
+            // Other contents do not run with the rights of the owner.
+            mode = replaced.permissions().mode() & 0o777;
             // A group that somebody is not in gets nothing from him, and another not what was that one's.
-            if own(None, Some(access.gid())).is_err() {
-                permissions.set_mode(permissions.mode() & !0o070);
+            if own(None, Some(replaced.gid())).is_err() {
+                mode &= !0o070;
             }
             // Only root gives files away.
-            let _ = own(Some(access.uid()), None);
-            file.set_permissions(permissions).map_err(|error| trouble(&error))?;
+            let _ = own(Some(replaced.uid()), None);
         }
-        Ok(Self { file, part: Some(part), path, force })
+        Ok(Self { file, part: Some(part), path, force, mode, access })
+    }
+
+    /// Notes a further source of the contents.
+    pub fn narrow(&mut self, access: SourceAccess) {
+        self.access = self.access.and(access);
     }
 
     /// What is written to it.
@@ -101,8 +110,9 @@ impl OutputFile {
 
     /// Everything is written: the file gets its name.
     pub fn finish(self) -> Result<()> {
-        let Self { file, part: Some(part), path, force } = self else { return Ok(()) };
-        file.sync_all().map_err(|error| Failure::output("cannot finish the file", &path, &error))?;
+        let Self { file, part: Some(part), path, force, mode, access } = self else { return Ok(()) };
+        let durable = access.apply(&file, mode).and_then(|()| file.sync_all());
+        durable.map_err(|error| Failure::output("cannot finish the file", &path, &error))?;
         part.named(&path, force).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => taken(&path),
             _ => Failure::output("cannot finish the file", &path, &error),
@@ -136,9 +146,9 @@ impl Output {
         Ok(Self::new(To::Pipe(Box::new(file))))
     }
 
-    /// A file; one that is there already is kept unless `force` is set.
-    pub fn file(path: &Path, force: bool) -> Result<Self> {
-        let place = OutputFile::make(path, force)?;
+    /// A file; one that is there already is kept unless `force` is set. `access` is that to the sources of the contents.
+    pub fn file(path: &Path, force: bool, access: SourceAccess) -> Result<Self> {
+        let place = OutputFile::make(path, force, access)?;
         if place.part.is_none() {
             return Ok(Self::new(To::Pipe(Box::new(place.file))));
         }
@@ -240,6 +250,10 @@ pub(crate) fn failed(error: &io::Error) -> Failure {
 mod tests {
     use super::*;
 
+    fn file(path: &Path, force: bool) -> Result<Output> {
+        Output::file(path, force, SourceAccess::default())
+    }
+
     #[test]
     fn a_file_appears_only_when_it_is_whole_and_replaces_none_unasked() {
         let dir = tempfile::tempdir().unwrap();
@@ -250,7 +264,7 @@ mod tests {
             names.sort();
             names
         };
-        let mut output = Output::file(&path, false).unwrap();
+        let mut output = file(&path, false).unwrap();
         output.write_all(b"some").unwrap();
         let part = names().remove(0).into_string().unwrap();
         assert!(part.starts_with("a.raw.") && part.contains(".part"), "{part}");
@@ -258,7 +272,7 @@ mod tests {
         assert!(names().is_empty(), "what was given up leaves nothing behind");
 
         let large = vec![7u8; 3 * GATHER];
-        let mut output = Output::file(&path, false).unwrap();
+        let mut output = file(&path, false).unwrap();
         output.write_all(b"ab").unwrap();
         output.write_all(&large).unwrap();
         output.write_all(b"c").unwrap();
@@ -269,13 +283,13 @@ mod tests {
         assert_eq!(written.blake3, blake3::hash(&expected).to_hex().to_string());
         assert_eq!(names(), ["a.raw"]);
 
-        let said = Output::file(&path, false).err().unwrap().to_string();
+        let said = file(&path, false).err().unwrap().to_string();
         assert!(said.contains("--force"), "{said}");
-        Output::file(&path, true).unwrap().finish().unwrap();
+        file(&path, true).unwrap().finish().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"");
-        assert!(Output::file(dir.path(), true).is_err());
+        assert!(file(dir.path(), true).is_err());
         let none = dir.path().join("none/a");
-        let said = Output::file(&none, true).err().unwrap().to_string();
+        let said = file(&none, true).err().unwrap().to_string();
         let wanted =
             format!("cannot make the file: no such file or directory, {}: choose another", none.display());
         assert!(said.starts_with(&wanted), "{said}");
@@ -289,8 +303,8 @@ mod tests {
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         symlink(&path, &link).unwrap();
-        assert!(Output::file(&link, false).is_err());
-        let mut output = Output::file(&link, true).unwrap();
+        assert!(file(&link, false).is_err());
+        let mut output = file(&link, true).unwrap();
         output.write_all(b"new").unwrap();
         output.finish().unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
@@ -299,12 +313,35 @@ mod tests {
     }
 
     #[test]
+    fn an_output_is_as_private_as_its_sources_and_nobody_reads_it_before_it_is_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let source = dir.path().join("source");
+        fs::write(&source, "secret").unwrap();
+        for (at, (of_source, wanted)) in
+            [(0o600, 0o600), (0o644, new_file_mode() & 0o644)].into_iter().enumerate()
+        {
+            fs::set_permissions(&source, fs::Permissions::from_mode(of_source)).unwrap();
+            let path = dir.path().join(format!("{at}.raw"));
+            let output = Output::file(&path, false, SourceAccess::of(&source)).unwrap();
+            let To::File(place) = &output.to else { panic!("this is no pipe") };
+            assert_eq!(mode(place.part.as_ref().unwrap().path()), 0o600);
+            output.finish().unwrap();
+            assert_eq!(mode(&path), wanted);
+            // A file that is replaced is no wider afterwards, and not wider than the source.
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+            Output::file(&path, true, SourceAccess::of(&source)).unwrap().finish().unwrap();
+            assert_eq!(mode(&path), of_source);
+        }
+    }
+
+    #[test]
     fn two_files_of_one_name_do_not_meet_and_the_first_that_is_whole_gets_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.raw");
         let unrelated = dir.path().join("a.raw.part");
         fs::write(&unrelated, "mine").unwrap();
-        let mut outputs = [1, 2, 3].map(|_| Output::file(&path, false).unwrap());
+        let mut outputs = [1, 2, 3].map(|_| file(&path, false).unwrap());
         for (output, text) in outputs.iter_mut().zip(["one", "two", "three"]) {
             output.write_all(text.as_bytes()).unwrap();
             output.flush().unwrap();

@@ -17,8 +17,8 @@ use holdfast_client::index_copies::IndexCopies;
 use holdfast_client::session::{self, ring_failure};
 use holdfast_client::sql::{self, Sql};
 use holdfast_dataset::{
-    ArchivedSpan, DatasetError, DatasetWriter, Options, Provenance, StreamHead, Target, Written, finished,
-    origin,
+    ArchivedSpan, DatasetError, DatasetWriter, Options, Provenance, SourceAccess, StreamHead, Target,
+    Written, finished, origin,
 };
 use holdfast_query::Limits;
 use holdfast_reader::{Item, Missing, OpenSlots, Plan, RingReader, Selection};
@@ -320,7 +320,7 @@ impl Line {
 
     fn begin(&self, archive: &Archive<'_>, reader: &RingReader) -> Result<Open> {
         let path = dataset_path(archive.prefix, &self.stream.name, self.from);
-        let (target, keeps) = VaultTarget::begin_kept(archive.vault, &path)?;
+        let (target, keeps) = VaultTarget::begin_kept(archive.vault, &path, SourceAccess::of(archive.ring))?;
         let target: Box<dyn Target> = Box::new(target);
         let provenance = Provenance {
             query: archive.condition.unwrap_or_default().to_owned(),

@@ -3,9 +3,10 @@
 use crate::owner::Owner;
 use crate::store::{Entry, HIDDEN, UploadMode};
 use bytes::Bytes;
+use holdfast_dataset::{SourceAccess, new_file_mode};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,6 +33,7 @@ pub(crate) struct FolderUpload {
     target: PathBuf,
     root: PathBuf,
     replace: bool,
+    access: SourceAccess,
 }
 
 impl Folder {
@@ -45,6 +47,10 @@ impl Folder {
 
     fn uploads(&self) -> PathBuf {
         self.root.join(HIDDEN).join(UPLOADS)
+    }
+
+    pub(crate) fn access(&self, path: &str) -> SourceAccess {
+        SourceAccess::of(&self.at(path))
     }
 
     fn open(&self, path: &str) -> io::Result<(File, u64)> {
@@ -126,9 +132,10 @@ impl Folder {
         let kept = if mode == UploadMode::IsKept { KEPT } else { "" };
         let name = format!("{}{kept}", Owner::new());
         let unfinished = self.uploads().join(&name);
-        let file = OpenOptions::new().write(true).create_new(true).open(&unfinished)?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
+        let access = SourceAccess::default();
         let staged = format!("{HIDDEN}/{UPLOADS}/{name}");
-        Ok(FolderUpload { file, unfinished, staged, target, root: self.root.clone(), replace })
+        Ok(FolderUpload { file, unfinished, staged, target, root: self.root.clone(), replace, access })
     }
 
     pub(crate) fn remove_abandoned(&self) -> io::Result<usize> {
@@ -187,7 +194,12 @@ impl FolderUpload {
         self.file.write_all(bytes)
     }
 
+    pub(crate) fn narrow(&mut self, access: SourceAccess) {
+        self.access = self.access.and(access);
+    }
+
     pub(crate) fn complete(&mut self) -> io::Result<String> {
+        self.access.apply(&self.file, new_file_mode())?;
         self.file.sync_all()?;
         // Read back from the disk, where the system heeds the hint.
         let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);

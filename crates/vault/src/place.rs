@@ -2,7 +2,7 @@
 
 use crate::vault::{Vault, has_glob, split};
 use holdfast_base::failure::{Failure, Result};
-use holdfast_dataset::{Dataset, PackedTree, is_mcap};
+use holdfast_dataset::{Dataset, PackedTree, SourceAccess, is_mcap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,6 +45,14 @@ impl Place {
                 Ok((Vault::open(&folder_entry(path)?)?, String::new()))
             }
             Self::Vault(vault, prefix) => Ok((Arc::clone(vault), prefix.clone())),
+        }
+    }
+
+    /// Access to what lies at this place, by which exports of it are bounded.
+    pub fn access(&self) -> SourceAccess {
+        match self {
+            Self::Local(path) => SourceAccess::of(path),
+            Self::Vault(vault, path) => vault.access(path),
         }
     }
 

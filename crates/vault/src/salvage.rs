@@ -4,7 +4,7 @@ use crate::archive::{Archive, Archived, dataset_failure};
 use crate::object::VaultObject;
 use crate::target::VaultTarget;
 use holdfast_base::failure::Result;
-use holdfast_dataset::{Checkpoint, DatasetError, Target as _};
+use holdfast_dataset::{Checkpoint, DatasetError, SourceAccess, Target as _};
 use holdfast_reader::RingReader;
 use std::io::BufWriter;
 
@@ -60,7 +60,8 @@ fn is_of(archive: &Archive<'_>, reader: &RingReader, stream: &str, checkpoint: &
 fn published(archive: &Archive<'_>, checkpoint: &Checkpoint, file: &VaultObject) -> Result<Option<Archived>> {
     let path = &checkpoint.name;
     let failed = |error: &DatasetError| dataset_failure(error, archive, path);
-    let out = BufWriter::with_capacity(GATHER, VaultTarget::begin(archive.vault, path)?);
+    let target = VaultTarget::begin(archive.vault, path, SourceAccess::of(archive.ring))?;
+    let out = BufWriter::with_capacity(GATHER, target);
     let Some((out, written)) = checkpoint.complete(file, out).map_err(|error| failed(&error))? else {
         return Ok(None);
     };

@@ -9,7 +9,7 @@ use holdfast_base::failure::{Failure, Result};
 use holdfast_client::Notices;
 use holdfast_client::attribution::Attribution;
 use holdfast_client::session::{self, ring_failure};
-use holdfast_dataset::{Evacuated, Evacuation, Options, evacuate};
+use holdfast_dataset::{Evacuated, Evacuation, Options, SourceAccess, evacuate};
 use holdfast_ring::HoldStatus;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -104,7 +104,7 @@ fn stage_hold(staging: &Staging<'_>, hold: HoldId, notices: &Notices) -> Result<
     }
     let evacuation =
         Evacuation { ring: staging.ring, hold, options: staging.options, release: true, by: staging.by };
-    evacuate(&evacuation, Place::Local(path).target()?, notices, &mut |_, _| {})
+    evacuate(&evacuation, Place::Local(path).target(SourceAccess::of(staging.ring))?, notices, &mut |_, _| {})
 }
 
 fn staged_file(folder: &Path) -> PathBuf {

@@ -4,6 +4,7 @@ use crate::folder::{Folder, FolderUpload};
 use crate::objects::{ObjectUpload, Objects};
 use crate::runtime::wait;
 use bytes::Bytes;
+use holdfast_dataset::SourceAccess;
 use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -82,6 +83,14 @@ impl Store {
         Ok(entries)
     }
 
+    /// Access to an object in a folder; no bound in an object store, which has its own rules of access.
+    pub(crate) fn access(&self, path: &str) -> SourceAccess {
+        match self {
+            Self::Folder(folder) => folder.access(path),
+            Self::Objects(_) => SourceAccess::default(),
+        }
+    }
+
     /// Removes an object; one that is not there is an error.
     pub(crate) fn remove(&self, path: &str) -> io::Result<()> {
         match self {
@@ -129,6 +138,13 @@ impl Writing {
         match self {
             Self::Folder(upload) => upload.write(bytes),
             Self::Objects(upload) => upload.write(bytes),
+        }
+    }
+
+    /// Notes access to a source of the bytes. Object stores have their own rules of access.
+    pub(crate) fn narrow(&mut self, access: SourceAccess) {
+        if let Self::Folder(upload) = self {
+            upload.narrow(access);
         }
     }
 

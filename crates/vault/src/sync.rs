@@ -76,6 +76,7 @@ pub(crate) fn copy_as(
 ) -> Result<()> {
     let object = from.object(source)?;
     let mut upload = if replace { to.replace(path)? } else { to.upload(path)? };
+    upload.narrow(from.access(source));
     let mut at = 0;
     while at < object.size() {
         let length = STEP.min(object.size() - at);

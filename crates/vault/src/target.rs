@@ -4,7 +4,7 @@ use crate::place::Place;
 use crate::upload::Upload;
 use crate::vault::Vault;
 use holdfast_base::failure::Result;
-use holdfast_dataset::{LocalTarget, RangeRead, Target};
+use holdfast_dataset::{LocalTarget, RangeRead, SourceAccess, Target};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,14 +16,21 @@ pub struct VaultTarget {
 }
 
 impl VaultTarget {
-    /// Begins an upload to a free name.
-    pub fn begin(vault: &Arc<Vault>, path: &str) -> Result<Self> {
-        Ok(Self { name: vault.place(path), upload: vault.upload(path)? })
+    /// Begins an upload to a free name. `access` is that to the sources of its bytes.
+    pub fn begin(vault: &Arc<Vault>, path: &str, access: SourceAccess) -> Result<Self> {
+        let mut upload = vault.upload(path)?;
+        upload.narrow(access);
+        Ok(Self { name: vault.place(path), upload })
     }
 
     /// Begins an upload to a free name that a folder keeps if its process is killed. The flag keeps it also if it is dropped.
-    pub(crate) fn begin_kept(vault: &Arc<Vault>, path: &str) -> Result<(Self, Arc<AtomicBool>)> {
-        let upload = vault.kept_upload(path)?;
+    pub(crate) fn begin_kept(
+        vault: &Arc<Vault>,
+        path: &str,
+        access: SourceAccess,
+    ) -> Result<(Self, Arc<AtomicBool>)> {
+        let mut upload = vault.kept_upload(path)?;
+        upload.narrow(access);
         let keeps = upload.keeps();
         Ok((Self { name: vault.place(path), upload }, keeps))
     }
@@ -48,6 +55,10 @@ impl Target for VaultTarget {
         None
     }
 
+    fn narrow(&mut self, access: SourceAccess) {
+        self.upload.narrow(access);
+    }
+
     fn verify(&mut self) -> Result<Arc<dyn RangeRead>> {
         let (object, _) = self.upload.verify()?;
         Ok(Arc::new(object))
@@ -59,11 +70,11 @@ impl Target for VaultTarget {
 }
 
 impl Place {
-    /// Begins to write a dataset to this place, which must be free.
-    pub fn target(&self) -> Result<Box<dyn Target>> {
+    /// Begins to write a dataset to this place, which must be free. `access` is that to the sources of its bytes.
+    pub fn target(&self, access: SourceAccess) -> Result<Box<dyn Target>> {
         match self {
-            Self::Local(path) => Ok(Box::new(LocalTarget::make(path)?)),
-            Self::Vault(vault, path) => Ok(Box::new(VaultTarget::begin(vault, path)?)),
+            Self::Local(path) => Ok(Box::new(LocalTarget::make(path, access)?)),
+            Self::Vault(vault, path) => Ok(Box::new(VaultTarget::begin(vault, path, access)?)),
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::object::VaultObject;
 use crate::store::Writing;
 use crate::vault::Vault;
 use holdfast_base::failure::{Failure, Result};
-use holdfast_dataset::Passed;
+use holdfast_dataset::{Passed, SourceAccess};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,6 +43,11 @@ impl Upload {
     /// Flag that keeps the bytes of an upload that is dropped before it is published.
     pub(crate) fn keeps(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.keeps)
+    }
+
+    /// Notes access to a source of the bytes: in a folder the object becomes no wider than it.
+    pub fn narrow(&mut self, access: SourceAccess) {
+        self.writing.narrow(access);
     }
 
     /// Ends writing, makes the bytes durable, reads them back and compares them with what was written.

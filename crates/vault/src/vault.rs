@@ -8,7 +8,7 @@ use crate::upload::Upload;
 use glob::{MatchOptions, Pattern};
 use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_client::config::{self, VaultEntry};
-use holdfast_dataset::{Dataset, DatasetError, RangeRead as _};
+use holdfast_dataset::{Dataset, DatasetError, RangeRead as _, SourceAccess};
 use object_store::ObjectStore;
 use object_store::multipart::MultipartStore;
 use std::io::{self, ErrorKind, Write as _};
@@ -137,6 +137,11 @@ impl Vault {
         self.checked(path)?;
         let object = VaultObject::open(self, path, &self.place(path));
         object.map_err(|error| self.failure(OPENING, path, &error))
+    }
+
+    /// Access to an object, by which its copies and exports are bounded.
+    pub fn access(&self, path: &str) -> SourceAccess {
+        self.store.access(path)
     }
 
     /// Opens a dataset for reading.

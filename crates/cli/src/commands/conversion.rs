@@ -12,13 +12,14 @@ use holdfast_dataset::{
     BagConversion, Compression, ConvertedBag, Damage, Dataset, DatasetError, Import, LocalFile, Options,
     Written, convert_bag, failure, import_dataset, is_bag, is_mcap,
 };
-use holdfast_export::{ElementFilter, Export, Format, Output, OutputFile, Sink};
+use holdfast_export::{ElementFilter, Export, Format, Output, OutputFile, Sink, SourceAccess};
 use holdfast_query::output as query;
 use holdfast_reader::{Item, OpenSlots, Selection};
 use holdfast_ring::StreamStatus;
 use std::ffi::OsString;
 use std::fs::File;
 use std::ops::ControlFlow;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -205,7 +206,7 @@ fn of_dataset(args: &ConvertArgs, format: OutputFormat, dataset: &Arc<Dataset>) 
         return rows(args, format, dataset, &streams[0].name);
     };
     let selection = Selection { streams: ids, ..Selection::ALL };
-    exported(output, export, &streams, &mut |sink| {
+    exported((file.as_path(), output.as_path()), export, &streams, &mut |sink| {
         dataset.read(&selection, sink).map(drop).map_err(|error| failure(&error, file))
     })
 }
@@ -229,7 +230,7 @@ fn of_import(args: &ConvertArgs, format: OutputFormat) -> Result<Converted> {
     let options = Options { compression: *compress, ..Options::default() };
     let converted = match format {
         OutputFormat::Mcap => {
-            let place = OutputFile::make(output, false)?;
+            let place = OutputFile::make(output, false, SourceAccess::of(file))?;
             let written = import_dataset(&import, place.writer()?, output, &options, &mut { shown })?;
             place.finish()?;
             Converted { bytes: written.bytes, channels: channels(&written), messages: elements, damage: None }
@@ -246,7 +247,9 @@ fn of_import(args: &ConvertArgs, format: OutputFormat) -> Result<Converted> {
         OutputFormat::Pcapng | OutputFormat::Jsonl | OutputFormat::Raw => {
             let export = format.export().unwrap_or(Format::Raw);
             let streams = [import.head().status.clone()];
-            exported(output, export, &streams, &mut |sink| import.read(sink, &mut { shown }))?
+            exported((file.as_path(), output.as_path()), export, &streams, &mut |sink| {
+                import.read(sink, &mut { shown })
+            })?
         }
     };
     bar.finish_and_clear();
@@ -263,7 +266,7 @@ fn unnamed_file(output: &Path) -> Result<File> {
     name.push(output.file_name().unwrap_or_default());
     name.push(format!(".{}.part", std::process::id()));
     let path = output.with_file_name(name);
-    let made = File::options().read(true).write(true).create_new(true).open(&path);
+    let made = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path);
     let file = made.map_err(|error| Failure::output("cannot make an intermediate file", &path, &error))?;
     std::fs::remove_file(&path)
         .map_err(|error| Failure::output("cannot unlink the intermediate file", &path, &error))?;
@@ -274,12 +277,12 @@ type ItemSink<'a> = dyn FnMut(Item<'_>) -> ControlFlow<()> + 'a;
 
 /// Exports items to the output.
 fn exported(
-    output: &Path,
+    (file, output): (&Path, &Path),
     format: Format,
     streams: &[StreamStatus],
     read: &mut dyn FnMut(&mut ItemSink<'_>) -> Result<()>,
 ) -> Result<Converted> {
-    let to = Output::file(output, false)?;
+    let to = Output::file(output, false, SourceAccess::of(file))?;
     let passed = to.passed();
     let export = Export::new(format, streams, to)?;
     let mut sink = Sink::new(export, passed, ElementFilter::All, Box::new(|_| ()))?;
@@ -297,7 +300,7 @@ fn rows(args: &ConvertArgs, format: OutputFormat, dataset: &Arc<Dataset>, stream
     let streams = holdfast_dataset::streams(dataset).map_err(|error| failure(&error, file))?;
     let index = IndexCopies::at(None, notices());
     let sql = sql::open_sources(None, streams, &limits.limits(), &index, &OpenSlots::default())?;
-    let place = OutputFile::make(output, false)?;
+    let place = OutputFile::make(output, false, SourceAccess::of(file))?;
     let question = format!("select * from \"{}\" order by ordinal", stream.replace('"', "\"\""));
     let messages = sql.answer(&question, format.rows(), |_| {
         Ok(Box::new(std::io::BufWriter::with_capacity(1 << 20, place.writer()?)))

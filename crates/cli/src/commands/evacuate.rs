@@ -7,6 +7,7 @@ use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, HoldId, counted};
 use holdfast_client::json::EvacuatedHold;
 use holdfast_dataset::{Compression, Evacuation, Options, evacuate};
+use holdfast_export::SourceAccess;
 use holdfast_vault::Place;
 use std::path::PathBuf;
 
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         release: args.release,
         by: &args.because.attribution(),
     };
-    let target = Place::parse(&args.to)?.target()?;
+    let target = Place::parse(&args.to)?.target(SourceAccess::of(&ring))?;
     let done = evacuate(&evacuation, target, &notices(), &mut shown);
     bar.finish_and_clear();
     let done = done?;

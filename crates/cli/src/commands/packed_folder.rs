@@ -7,6 +7,7 @@ use holdfast_base::{ByteSize, counted};
 use holdfast_client::attribution::current_user;
 use holdfast_client::json::{ListedEntry, PackedFolder, UnpackedFolder};
 use holdfast_dataset::{Compression, LeftOut, Options, PackProgress, Packing, RawFrame};
+use holdfast_export::SourceAccess;
 use holdfast_vault::Place;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write as _};
@@ -150,7 +151,7 @@ pub(crate) fn concat(args: &ConcatArgs, out: &mut Out) -> Result<()> {
 
 fn packed(packing: &Packing<'_>, output: &Path, out: &mut Out) -> Result<()> {
     let bar = progress::count();
-    let target = Place::parse(output)?.target()?;
+    let target = Place::parse(output)?.target(SourceAccess::of(packing.folder))?;
     let packed = holdfast_dataset::pack(packing, target, &mut |progress| match progress {
         PackProgress::Packed { entries, bytes } => {
             bar.set_message(format!("{entries} entries packed,"));

@@ -13,7 +13,9 @@ use holdfast_client::json::RangeExport;
 use holdfast_client::session::{self, ring_failure};
 use holdfast_client::times;
 use holdfast_client::words;
-use holdfast_export::{Counts, ElementFilter, Export, Filter, Format, Output, Sink, Thinning, Written};
+use holdfast_export::{
+    Counts, ElementFilter, Export, Filter, Format, Output, Sink, SourceAccess, Thinning, Written,
+};
 use holdfast_query::condition_search::Sample;
 use holdfast_reader::{Plan, RingReader, Selection};
 use holdfast_ring::StreamStatus;
@@ -152,7 +154,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         None => ElementFilter::All,
     };
     let output = match &args.output {
-        Some(file) if !args.to_stdout() => Output::file(file, args.force)?,
+        Some(file) if !args.to_stdout() => Output::file(file, args.force, SourceAccess::of(&path))?,
         _ => Output::stdout(format.is_binary())?,
     };
     let passed = output.passed();
@@ -252,7 +254,7 @@ fn of_dataset(place: &Place, args: &Args, out: &mut Out) -> Result<()> {
         None => ElementFilter::All,
     };
     let output = match &args.output {
-        Some(file) if !args.to_stdout() => Output::file(file, args.force)?,
+        Some(file) if !args.to_stdout() => Output::file(file, args.force, place.access())?,
         _ => Output::stdout(format.is_binary())?,
     };
     let passed = output.passed();

@@ -41,6 +41,7 @@ mod own_tables;
 mod packed_folders;
 mod pins;
 mod plan;
+mod private_outputs;
 mod profile;
 mod prove;
 mod read_back;

@@ -18,6 +18,7 @@ use crate::target::Target;
 use crate::verify::verify;
 use crate::{Options, Written};
 use holdfast_base::failure::{Failure, Result as Outcome};
+use holdfast_export::SourceAccess;
 use mcap::records::MessageHeader;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
@@ -139,9 +140,12 @@ pub fn pack(
     let mut writer = Packer::new(out, options, provenance).map_err(failed)?;
     let images = ImageRules { is_off: *plain_images, raw: *raw, compression: options.compression };
     writer.walk(walk, &folder, images, *below, options.threads, progress).map_err(failed)?;
+    let access = writer.access;
     let (out, packed) = writer.finish().map_err(failed)?;
     let target = out.into_inner().map_err(|error| failed(DatasetError::Io(error.into_error())));
     let mut target = target?;
+    // Whoever may not read all of the folder may not read the dataset.
+    target.narrow(access);
     verified(target.verify()?, &to, &packed.written, progress)?;
     target.publish()?;
     Ok(packed)
@@ -191,6 +195,8 @@ struct Packer<W: Write> {
     left_out_count: u64,
     changed: Vec<LeftOut>,
     changed_count: u64,
+    /// Access to all that is packed.
+    access: SourceAccess,
 }
 
 impl<W: Write> Packer<W> {
@@ -209,6 +215,7 @@ impl<W: Write> Packer<W> {
             left_out_count: 0,
             changed: Vec::new(),
             changed_count: 0,
+            access: SourceAccess::default(),
         })
     }
 
@@ -287,6 +294,9 @@ impl<W: Write> Packer<W> {
     ) -> Result<Result<(), LeftOut>, DatasetError> {
         let Source { found, metadata, contents, is_changed } = source;
         let Found { path, series, .. } = found;
+        if !metadata.is_symlink() {
+            self.access = self.access.and(SourceAccess::of_metadata(&metadata));
+        }
         let mut entry = PackedEntry {
             path,
             kind: Kind::File,

@@ -6,6 +6,7 @@ use holdfast_dataset::{
     Compression, Dataset, LocalFile, LocalTarget, Options, PackProgress, Packed, PackedTree, Packing,
     RangeRead, unpack, verify,
 };
+use holdfast_export::SourceAccess;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes, OpenOptions, Permissions};
@@ -60,7 +61,7 @@ fn packing<'a>(folder: &'a Path, series: &'a [String]) -> Packing<'a> {
 }
 
 fn pack(packing: &Packing<'_>, to: &Path, progress: &mut dyn FnMut(PackProgress)) -> Result<Packed> {
-    holdfast_dataset::pack(packing, Box::new(LocalTarget::make(to)?), progress)
+    holdfast_dataset::pack(packing, Box::new(LocalTarget::make(to, SourceAccess::default())?), progress)
 }
 
 fn packed(folder: &Path, to: &Path) -> Packed {
@@ -339,6 +340,33 @@ fn one_file_of_many_is_found_in_three_reads() {
         assert_eq!(out, format!("file {at}").as_bytes());
         assert_eq!(file.reads.load(Ordering::Relaxed), 3);
     }
+}
+
+#[test]
+fn a_dataset_is_as_private_as_the_most_private_entry_in_it() {
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    let folder = tempfile::tempdir().unwrap();
+    let (dir, out) = (folder.path().join("in"), folder.path());
+    write(&dir.join("sub/a"), "a");
+    write(&dir.join("b"), "b");
+    symlink("/nowhere", dir.join("link")).unwrap();
+    for path in ["", "sub"] {
+        fs::set_permissions(dir.join(path), Permissions::from_mode(0o755)).unwrap();
+    }
+    let private = |name: &str| {
+        packed(&dir, &out.join(name));
+        fs::metadata(out.join(name)).unwrap().mode() & 0o077 == 0
+    };
+    let set = |path: &str, mode| fs::set_permissions(dir.join(path), Permissions::from_mode(mode)).unwrap();
+    for path in ["sub/a", "b"] {
+        set(path, 0o644);
+    }
+    assert!(!private("all.mcap"));
+    set("sub/a", 0o600);
+    assert!(private("file.mcap"));
+    set("sub/a", 0o644);
+    set("sub", 0o700);
+    assert!(private("directory.mcap"));
 }
 
 #[test]

@@ -5,9 +5,10 @@ use crate::item::{Item, ItemId};
 use crate::module::{Block, Division, Flow, Module, ModuleError, Outputs};
 use crate::source::Sources;
 use holdfast_base::failure::{Failure, Result, reason};
-use holdfast_dataset::Target;
+use holdfast_dataset::{Target, make_folder_like};
 use holdfast_vault::Place;
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Ending of the names of encrypted files.
@@ -119,10 +120,26 @@ impl Crypt<'_> {
                 let text = format!("there is a file of that name, {}: name another folder", path.display());
                 return Err(ModuleError(text));
             }
-            std::fs::create_dir_all(folder)
+            make_folders(folder, item.container.path.as_deref().and_then(Path::parent))
                 .map_err(|error| wrong(Failure::io("cannot make the folder", folder, &error)))?;
         }
-        place.target().map_err(wrong)
+        place.target(self.sources.access(item.container)).map_err(wrong)
+    }
+}
+
+/// Makes the folder of an output and those above it, each as private as the one of the source that it stands for.
+fn make_folders(folder: &Path, source: Option<&Path>) -> io::Result<()> {
+    // The folder above a name alone is the current one.
+    if folder.as_os_str().is_empty() || folder.is_dir() {
+        return Ok(());
+    }
+    let above = source.and_then(Path::parent);
+    if let Some(parent) = folder.parent() {
+        make_folders(parent, above)?;
+    }
+    match source {
+        Some(source) => make_folder_like(folder, source),
+        None => std::fs::create_dir_all(folder),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::item::Container;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_client::range::RangeOptions;
 use holdfast_client::session;
-use holdfast_dataset::is_mcap;
+use holdfast_dataset::{SourceAccess, is_mcap};
 use holdfast_format::Superblock;
 use holdfast_vault::{Place, Vault};
 use router::Router;
@@ -24,6 +24,9 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
+
+/// Standard input as a path.
+const STDIN: &str = "/dev/stdin";
 
 /// Contents of rings and datasets that a scan takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +118,18 @@ impl Sources {
             let name = container.source.trim_matches('/').replace("..", "_");
             if name == "-" { PathBuf::from("stdin") } else { PathBuf::from(name) }
         })
+    }
+
+    /// Access to a container, by which outputs of its items are bounded.
+    pub fn access(&self, container: &Container) -> SourceAccess {
+        let object = self.named.iter().find_map(|named| match named {
+            Named::Object(vault, path) if *container.source == vault.place(path) => Some(vault.access(path)),
+            _ => None,
+        });
+        let path = container.path.as_deref();
+        let path = path
+            .unwrap_or_else(|| Path::new(if &*container.source == "-" { STDIN } else { &*container.source }));
+        object.unwrap_or_else(|| SourceAccess::of(path))
     }
 
     /// True if the only source is one file, object or standard input, so that its name need not be told.
