@@ -3,7 +3,7 @@
 //! Each request that asks the site runs as a task of its own. Writes go to the spool within the thread of the kernel's request.
 
 use crate::error::FsError;
-use crate::file_system::{Attributes, FileKind, FileSystem, OpenMode};
+use crate::file_system::{Attributes, FileKind, FileSystem, OpenMode, is_kept};
 use fuser::{
     BackgroundSession, BsdFileFlags, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
     Generation, INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, OpenAccMode, OpenFlags,
@@ -58,6 +58,10 @@ impl MountSession {
 
     /// Unmounts. A folder that programs still use is detached: these get ENOTCONN from then on. Returns true in that case.
     pub fn unmount(self) -> io::Result<bool> {
+        // `umount` and `fusermount3 -u` have done it.
+        if self.is_over() {
+            return self.session.join().map(|()| false);
+        }
         match self.session.umount_and_join() {
             Ok(()) => Ok(false),
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => detach(&self.folder).map(|()| true),
@@ -476,15 +480,18 @@ impl Filesystem for Shim {
         reply: ReplyEmpty,
     ) {
         let name = name!(name, reply);
+        if !is_kept(&name) {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
         let Ok(value) = String::from_utf8(value.to_vec()) else { return reply.error(Errno::EILSEQ) };
         answer!(self, reply, |fs| fs.set_attribute(ino.0, &name, Some(&value)), |()| reply.ok());
     }
 
     fn getxattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let name = name!(name, reply);
-        // The kernel asks for these at each access; no file has them.
-        if !name.starts_with("user.") {
-            return reply.error(Errno::ENODATA);
+        // The kernel and programs ask for these at each access; no file has them.
+        if !is_kept(&name) {
+            return reply.error(Errno::EOPNOTSUPP);
         }
         answer!(self, reply, |fs| fs.attribute(ino.0, &name), |value| give(reply, size, value.as_bytes()));
     }
@@ -498,6 +505,9 @@ impl Filesystem for Shim {
 
     fn removexattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name!(name, reply);
+        if !is_kept(&name) {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
         answer!(self, reply, |fs| fs.set_attribute(ino.0, &name, None), |()| reply.ok());
     }
 }

@@ -283,3 +283,128 @@ fn the_inside_of_a_dataset_is_a_directory() {
     assert_eq!((said.code, said.out.as_str()), (Some(0), "exposure 1.5 s\n"), "{}", said.err);
     assert_eq!(mounted.end(rustix::process::Signal::TERM).code, Some(0));
 }
+
+/// Access control list of a file that one more user may read, as the kernel keeps it.
+const LIST: [u8; 44] = [
+    2, 0, 0, 0, 1, 0, 6, 0, 255, 255, 255, 255, 2, 0, 4, 0, 232, 3, 0, 0, 4, 0, 4, 0, 255, 255, 255, 255, 16,
+    0, 4, 0, 255, 255, 255, 255, 32, 0, 4, 0, 255, 255, 255, 255,
+];
+
+#[test]
+fn programs_copy_and_replace_files_without_a_complaint() {
+    if !can_mount() {
+        return;
+    }
+    let folder = folder();
+    let dir = folder.path();
+    fs::create_dir(dir.join("mnt")).unwrap();
+    fs::create_dir(dir.join("tree")).unwrap();
+    fs::write(dir.join("tree/a"), "one\ntwo\n").unwrap();
+    let target = "user.target";
+    if rustix::fs::setxattr(dir.join("tree/a"), target, b"m31", rustix::fs::XattrFlags::empty()).is_err() {
+        eprintln!("the file system of the test has no extended attributes: their copies are not checked");
+    }
+    let site = Site::start(dir, &[]);
+    let mounted = mount(&site, dir, &[]);
+    let lab = dir.join("mnt/lab");
+    fs::create_dir(&lab).unwrap();
+    // Nothing is said, as by any file system without access control lists.
+    let quiet = |line: &str| {
+        let said: Said = Command::new("sh").args(["-ec", line]).current_dir(dir).output().unwrap().into();
+        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{line}");
+        said.out
+    };
+    quiet("cp -a tree mnt/lab/tree && cmp tree/a mnt/lab/tree/a && diff -r tree mnt/lab/tree");
+    quiet("install -m 0640 tree/a mnt/lab/installed && cp -p tree/a mnt/lab/kept && mv tree/a mnt/lab/moved");
+    quiet("sed -i s/one/1/ mnt/lab/moved && printf '1\\ntwo\\n' | cmp - mnt/lab/moved");
+    quiet("mv mnt/lab/moved mnt/lab/kept && test ! -e mnt/lab/moved && test \"$(head -1 mnt/lab/kept)\" = 1");
+    quiet("mv mnt/lab/kept back && cmp back mnt/lab/installed || test $? = 1");
+    quiet("tar cf - -C mnt/lab tree | tar xf - -C mnt/lab --one-top-level=copy && cmp tree/../back back");
+    if tool("rsync").is_some() {
+        quiet("rsync -a mnt/lab/ mirror/ && rsync -a mirror/ mnt/lab/again/ && diff -r mirror mnt/lab/again");
+        quiet(
+            "echo more >> mirror/installed && rsync -a mirror/ mnt/lab/again/ && diff -r mirror mnt/lab/again",
+        );
+    }
+    if tool("vim").is_some() {
+        quiet(
+            "vim -es -u NONE -c 's/two/2/e' -c '%s/two/2/e' -c wq mnt/lab/installed && grep -q 2 mnt/lab/installed",
+        );
+    }
+    // Attributes that no file has are told apart by their names, whatever they contain.
+    let file = lab.join("installed");
+    for name in ["system.posix_acl_access", "security.selinux", "trusted.x"] {
+        let refused = Err(rustix::io::Errno::OPNOTSUPP);
+        let flags = rustix::fs::XattrFlags::empty();
+        assert_eq!(rustix::fs::setxattr(&file, name, &LIST, flags), refused, "{name}");
+        assert_eq!(rustix::fs::getxattr(&file, name, &mut [0; 100]).map(drop), refused, "{name}");
+        assert_eq!(rustix::fs::removexattr(&file, name), refused, "{name}");
+        assert_eq!(rustix::fs::setxattr(&file, "user.target", b"m31", flags), Ok(()));
+    }
+    // A reader goes on when the file gets another name, another file its name, or none has it.
+    let bytes: Vec<u8> = (0..3_000_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    fs::write(lab.join("run"), &bytes).unwrap();
+    let mut read = Vec::new();
+    let mut open = fs::File::open(lab.join("run")).unwrap();
+    for change in [
+        "mv mnt/lab/run mnt/lab/moved",
+        "cp back mnt/lab/new; mv mnt/lab/new mnt/lab/moved",
+        "rm mnt/lab/moved",
+    ] {
+        quiet(change);
+        open.by_ref().take(1_000_000).read_to_end(&mut read).unwrap();
+        assert_eq!(open.metadata().unwrap().len(), bytes.len() as u64, "{change}");
+    }
+    assert!(read == bytes);
+    drop(open);
+    let long = fs::create_dir(lab.join("n".repeat(255)).join("d")).unwrap_err();
+    assert_eq!(long.kind(), std::io::ErrorKind::NotFound);
+    let deep = format!("mnt/lab/{}", vec!["d".repeat(200); 5].join("/"));
+    let long = fs::create_dir_all(dir.join(deep)).unwrap_err();
+    assert_eq!(long.raw_os_error(), Some(rustix::io::Errno::NAMETOOLONG.raw_os_error()));
+    assert_eq!(mounted.end(rustix::process::Signal::TERM).code, Some(0));
+}
+
+#[test]
+fn an_unmount_ends_the_mount_with_success() {
+    if !can_mount() {
+        return;
+    }
+    let folder = folder();
+    let dir = folder.path();
+    fs::create_dir(dir.join("mnt")).unwrap();
+    let site = Site::start(dir, &[]);
+    for program in ["umount", "fusermount3 -u"] {
+        if tool(program.split(' ').next().unwrap()).is_none() {
+            continue;
+        }
+        let mut mounted = mount(&site, dir, &[]);
+        shell(dir, &format!("mkdir -p mnt/lab && echo x > mnt/lab/x && {program} mnt"));
+        let said = Said::from(mounted.child.take().unwrap().wait_with_output().unwrap());
+        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{program}");
+        assert_eq!(site.ends("cat /lab/x", 0).out, "x\n");
+    }
+}
+
+#[test]
+fn a_token_that_only_reads_fails_at_the_open() {
+    if !can_mount() {
+        return;
+    }
+    let folder = folder();
+    let dir = folder.path();
+    fs::create_dir(dir.join("mnt")).unwrap();
+    let mut site = Site::start(dir, &[]);
+    fs::write(dir.join("a"), "hello\n").unwrap();
+    site.ends("put a /lab/a", 0);
+    let token = ends(dir, "token create --data data --name reader --scope read --quiet", 0).out;
+    site.token = Some(token.trim().to_owned());
+    let mounted = mount(&site, dir, &[]);
+    assert_eq!(fs::read_to_string(dir.join("mnt/lab/a")).unwrap(), "hello\n");
+    for open in [fs::File::create(dir.join("mnt/lab/a")), fs::File::create(dir.join("mnt/lab/new"))] {
+        assert_eq!(open.unwrap_err().kind(), std::io::ErrorKind::PermissionDenied);
+    }
+    let appended = fs::OpenOptions::new().append(true).open(dir.join("mnt/lab/a"));
+    assert_eq!(appended.unwrap_err().kind(), std::io::ErrorKind::PermissionDenied);
+    assert_eq!(mounted.end(rustix::process::Signal::TERM).code, Some(0));
+}

@@ -37,6 +37,12 @@ fn properties(stat: &CatalogStat) -> Vec<(&'static str, String)> {
     id.into_iter().chain(version.into_iter().flatten()).collect()
 }
 
+/// True for attributes that a file may have. Access control lists and labels are told apart by their names, whatever they
+/// contain.
+pub(crate) fn is_kept(name: &str) -> bool {
+    name.starts_with(USER)
+}
+
 impl FileSystem {
     async fn stat(&self, ino: u64) -> Result<CatalogStat, FsError> {
         let path = self.path(ino)?;
@@ -66,7 +72,10 @@ impl FileSystem {
         if self.is_made(ino) {
             return self.made_error(ino).filter(|_| name == ERROR).ok_or_else(none);
         }
-        let name = name.strip_prefix(USER).ok_or_else(none)?;
+        let Some(name) = name.strip_prefix(USER) else {
+            let message = format!("cannot read `{name}`: only names that begin with `user.` are kept");
+            return Err(FsError::new(Errno::OPNOTSUPP, message));
+        };
         if ino == ROOT || (ino >> 63 == 1 && self.spool(ino).is_some()) {
             return Err(none());
         }

@@ -15,6 +15,7 @@ use crate::memory::Memory;
 use crate::reader::Reader;
 use crate::rings::{Exported, LiveExport, NamedRing, Rings};
 use crate::spool::{Spool, Target};
+pub(crate) use extended::is_kept;
 use holdfast_remote::{CatalogEntry, CatalogKind, CatalogVersion, ReadRequest, Site};
 use made_files::{MadeEntry, MadePath};
 use rights::KnownRight;

@@ -6,7 +6,7 @@ use super::opened::OpenedKind;
 use super::paths::Names;
 use super::sys::{Answer, Call, Gift};
 use super::{Answered, CONTINUE, DONE, Found, Supervisor, Work};
-use crate::file_system::{Attributes, FileKind, ROOT};
+use crate::file_system::{Attributes, FileKind, ROOT, is_kept};
 use rustix::fs::{Access, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::path::Path;
@@ -219,11 +219,14 @@ impl Supervisor {
         if name.len() > MOST_NAME { Err(Errno::RANGE) } else { Ok(name) }
     }
 
+    /// Refuses access control lists and labels before their values are looked at.
+    fn check_attribute(name: &str) -> Result<(), Errno> {
+        if is_kept(name) { Ok(()) } else { Err(Errno::OPNOTSUPP) }
+    }
+
     pub(super) async fn get_attribute(&self, call: &Call, ino: u64) -> Answered {
         let name = Self::attribute_name(call)?;
-        if !name.starts_with("user.") {
-            return Err(Errno::NODATA);
-        }
+        Self::check_attribute(&name)?;
         let value = self.fs.attribute(ino, &name).await?;
         Self::give_value(call, (call.arguments[2], call.arguments[3]), value.as_bytes())
     }
@@ -247,6 +250,7 @@ impl Supervisor {
 
     pub(super) async fn set_attribute(&self, call: &Call, ino: u64) -> Answered {
         let name = Self::attribute_name(call)?;
+        Self::check_attribute(&name)?;
         let length = call.arguments[3];
         if length > MOST_VALUE {
             return Err(Errno::TOOBIG);
@@ -258,7 +262,9 @@ impl Supervisor {
     }
 
     pub(super) async fn remove_attribute(&self, call: &Call, ino: u64) -> Answered {
-        self.fs.set_attribute(ino, &Self::attribute_name(call)?, None).await?;
+        let name = Self::attribute_name(call)?;
+        Self::check_attribute(&name)?;
+        self.fs.set_attribute(ino, &name, None).await?;
         DONE
     }
 }
