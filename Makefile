@@ -20,7 +20,7 @@ help: ## List these commands
 
 demo: programs ## Record live traffic, hold some of it, show that it outlives the rest (about a minute, cleans up)
 	@scripts/need demo
-	@scripts/demo $(CARGO_TARGET_DIR)/debug
+	@scripts/demo "$(CARGO_TARGET_DIR)/debug"
 
 # With the features that the whole workspace needs, so that the tests use the same dependencies.
 programs: deps-build ## Build the two programs as the tests have them, for a first look: faster to build, slower to run
@@ -28,17 +28,17 @@ programs: deps-build ## Build the two programs as the tests have them, for a fir
 
 module: deps-build ## Build holdfast-module, which runs modules in WebAssembly (some minutes)
 	cargo build --release --locked -p holdfast-module
-	@scripts/split-debug $(BIN)/holdfast-module
+	@scripts/split-debug "$(BIN)/holdfast-module"
 
 test: deps-test ## Run every test
-	scripts/clean-environment cargo nextest run --workspace --locked
+	env -u HOLDFAST_TEST_DATA cargo nextest run --workspace --locked
 
 test-real: deps-test ## Run the tests that use real inputs with those of the folder HOLDFAST_TEST_DATA
 	@test -d "$(HOLDFAST_TEST_DATA)" || { echo "set HOLDFAST_TEST_DATA to the folder of real inputs" >&2; exit 2; }
-	scripts/clean-environment cargo nextest run --workspace --locked --profile real-inputs
+	HOLDFAST_TEST_DATA="$(abspath $(HOLDFAST_TEST_DATA))" cargo nextest run --workspace --locked --profile real-inputs
 
 test-full: deps-test ## Run every test with ten times the seeds and generated cases (hours)
-	HOLDFAST_SEEDS=10 PROPTEST_CASES=2560 scripts/clean-environment cargo nextest run --workspace --locked --profile full
+	HOLDFAST_SEEDS=10 PROPTEST_CASES=2560 cargo nextest run --workspace --locked --profile full
 
 lint: deps-lint ## Check format, lints, docs, scripts, licences and sources of dependencies
 	cargo fmt --all --check
@@ -65,7 +65,9 @@ figures: deps-build ## Draw the figures of that comparison into docs/figures
 	cargo run --quiet --release --locked -p holdfast-bench --example figures
 
 install: build ## Build release programs and install them in PREFIX (/usr/local)
-	@for program in holdfast holdfast-recorder $(if $(wildcard $(BIN)/holdfast-module),holdfast-module); do \
+	@set -e; for program in holdfast holdfast-recorder holdfast-module; do \
+	  [ -e "$(BIN)/$$program" ] || continue; \
+	  scripts/split-debug "$(BIN)/$$program"; \
 	  install -D -m 755 -t "$(DESTDIR)$(PREFIX)/bin" "$(BIN)/$$program"; \
 	  install -D -m 644 -t "$(DESTDIR)$(PREFIX)/bin/.debug" "$(BIN)/$$program.debug"; \
 	done
@@ -73,7 +75,7 @@ install: build ## Build release programs and install them in PREFIX (/usr/local)
 
 build: deps-build ## Build the two release programs, for use: optimised, which takes longer than `make programs`
 	cargo build --release --bins --locked -p holdfast-cli -p holdfast-recorder
-	@scripts/split-debug $(BIN)/holdfast $(BIN)/holdfast-recorder
+	@scripts/split-debug "$(BIN)/holdfast" "$(BIN)/holdfast-recorder"
 	@echo "built in $(BIN)"
 
 fuzz: ## Fuzz every parser for FUZZ_SECONDS each (needs a nightly toolchain and cargo-fuzz)
