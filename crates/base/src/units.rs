@@ -194,9 +194,10 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let size = text.trim().strip_suffix("/s").unwrap_or(text);
-        // `Mb/s` may be megabits or megabytes.
+        // `b/s`, `Mb/s` and `Mib/s` may count bits or bytes; `mib/s` is how MiB/s is typed without capitals.
         let (_, unit) = split_unit(size);
-        let is_ambiguous = unit.len() > 1 && unit.ends_with('b') && !unit.ends_with("ib");
+        let is_typed_small = unit.ends_with("ib") && !unit.contains(char::is_uppercase);
+        let is_ambiguous = unit.ends_with('b') && !is_typed_small;
         let bytes = parse_bits(size).or_else(|| parse_bytes(size).filter(|_| !is_ambiguous));
         bytes.map(Self).ok_or_else(|| {
             UnitError::new("rate", text, "bytes or bits per second, such as 60MiB/s, 60MB/s or 480Mbit/s")
@@ -314,9 +315,17 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(Rate(bytes)), "{text}");
         }
-        for text in
-            ["kbit/s", "1xbit/s", "1ibit/s", "1kbits/s", "10Mb/s", "10kb/s", "18446744073709551615Mbit/s"]
-        {
+        for text in [
+            "kbit/s",
+            "1xbit/s",
+            "1ibit/s",
+            "1kbits/s",
+            "9600b/s",
+            "10Mb/s",
+            "10kb/s",
+            "10Mib/s",
+            "18446744073709551615Mbit/s",
+        ] {
             assert!(text.parse::<Rate>().is_err(), "{text}");
         }
         assert!("1kbit".parse::<ByteSize>().is_err());

@@ -20,10 +20,13 @@ pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
             "'{text}' is no rate per second; write it like '10MB/s', '500KiB/s' or '80Mbit/s'"
         ));
     }
+    if !text.contains("bit") {
+        in_bytes(text)?;
+    }
     text.parse().map(|Rate(bytes)| bytes).map_err(|error: UnitError| error.to_string())
 }
 
-/// Refuses bits, which no size has.
+/// Refuses a lower-case `b`: it may be a bit, which no size has.
 fn in_bytes(text: &str) -> Result<(), String> {
     let is_bits = text.contains('b');
     if is_bits { Err(format!("'{text}' counts bits; write 'B' for bytes")) } else { Ok(()) }
@@ -73,7 +76,7 @@ mod tests {
             assert!(parse_size(bad).is_err(), "{bad}");
         }
         // Lower-case b may mean bits or bytes.
-        for bad in ["10MB", "10Mb/s", "/s", "1s"] {
+        for bad in ["10MB", "10Mb/s", "9600b/s", "10Mib/s", "10mib/s", "/s", "1s"] {
             assert!(parse_rate(bad).is_err(), "{bad}");
         }
         assert!(parse_duration("1m").unwrap_err().contains("'1m' is no duration; "));
