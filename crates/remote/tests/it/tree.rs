@@ -14,7 +14,7 @@ fn entries_are_moved_copied_deleted_and_restored() {
         let made = site.make_collection("/p/c/d", true, None).await.unwrap();
         assert_eq!(Some(made.id), site.catalog_stat("/p/c/d").await.unwrap().id);
         let taken = site.make_collection("/p/c", false, None).await.unwrap_err();
-        assert_eq!(taken.kind, RemoteErrorKind::Refused);
+        assert_eq!(taken.kind, RemoteErrorKind::Taken);
         assert!(taken.message.starts_with("cannot make the collection `/p/c` by http"), "{taken}");
         assert!(taken.message.ends_with("it exists already; choose another name"), "{taken}");
 
