@@ -92,6 +92,7 @@ fn a_full_disk_of_the_state_ends_no_shipping() {
     for name in &files {
         running.delivered(name, 2000);
     }
+    drop(byte);
     fs::remove_file(&ballast).unwrap();
     running.wait("the state is written", |notice| matches!(notice, Notice::StateWritten));
     until("the status is new", || {
