@@ -39,7 +39,7 @@ const UNNAMED: &str = "unnamed";
     params(("Tus-Resumable" = String, Header, description = "1.0.0"),
         ("Upload-Length" = Option<u64>, Header, description = "Length of the upload in bytes"),
         ("Upload-Defer-Length" = Option<u64>, Header, description = "1 for an upload of unknown length"),
-        ("Upload-Metadata" = Option<String>, Header, description = "Pairs of key and Base64 value: project, path, filename, name, attribute.NAME. Without a name the object is unnamed/ID, by the ID in the address of the upload"),
+        ("Upload-Metadata" = Option<String>, Header, description = "Pairs of key and Base64 value: project, path, filename or name, attribute.NAME"),
         ("Upload-Concat" = Option<String>, Header, description = "'partial', or 'final;' and the addresses of the parts"),
         ("Upload-Checksum" = Option<String>, Header, description = "Algorithm (sha1, sha256, blake3) and Base64 digest"),
         ("Content-Encoding" = Option<String>, Header, description = "zstd for a body of at most 8 MiB; the checksum is \

@@ -88,7 +88,6 @@ fn creation_answers_by_the_table() {
         ),
         ("plus sign", "POST", vec![tus, ("Upload-Length", "+5"), file], b"", 400, bad),
         ("too long", "POST", vec![tus, ("Upload-Length", &too_long), file], b"", 413, Some("too-large")),
-        ("no name", "POST", vec![tus, length], b"", 400, bad),
         ("bad metadata", "POST", vec![tus, length, ("Upload-Metadata", "path ?")], b"", 400, bad),
         ("other type", "POST", vec![tus, length, file, ("Content-Type", "text/plain")], b"1", 415, None),
         ("too many bytes", "POST", vec![tus, length, file, OFFSET_STREAM], b"123456", 413, Some("too-large")),
