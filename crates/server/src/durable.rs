@@ -1,7 +1,8 @@
 //! Durable changes of folders: making, linking and removing entries that survive a power cut.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 /// Makes the entries of a folder durable.
@@ -14,14 +15,14 @@ pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), sync_folder)
 }
 
-/// Makes a folder and its parents below `root`, each of them durable.
+/// Makes a folder and its parents below `root`, each of them private and durable.
 pub(crate) fn make_folders(root: &Path, folder: &Path) -> io::Result<()> {
     if folder == root || folder.is_dir() {
         return Ok(());
     }
     let parent = folder.parent().unwrap_or(root);
     make_folders(root, parent)?;
-    match fs::create_dir(folder) {
+    match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }

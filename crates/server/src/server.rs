@@ -23,7 +23,9 @@ use crate::site::SiteArchive;
 use crate::tls;
 use crate::token_store::TokenStore;
 use holdfast_remote::Fingerprint;
+use std::fs::DirBuilder;
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -190,7 +192,7 @@ fn make_temporary(data: &Path) -> Result<PathBuf, ServerError> {
     let folder = data.join(TEMPORARY_FOLDER);
     let made = match std::fs::remove_dir_all(&folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-        _ => std::fs::create_dir(&folder),
+        _ => DirBuilder::new().mode(0o700).create(&folder),
     };
     made.map_err(|error| ServerError::io("empty the folder", &folder, &error))?;
     Ok(folder)

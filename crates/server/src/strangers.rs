@@ -70,7 +70,7 @@ impl Drop for Stranger {
 fn client(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
-        address => address,
+        address @ IpAddr::V4(_) => address,
     }
 }
 

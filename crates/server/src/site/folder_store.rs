@@ -5,9 +5,9 @@ use crate::archive::ArchiveError;
 use crate::durable::{make_folders, remove_file, sync_folder};
 use crate::error::reason;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Read as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 /// Piece in which files are copied between file systems.
@@ -40,7 +40,7 @@ impl FolderStore {
     fn put_file(&self, key: &str, source: &Source<'_>) -> io::Result<()> {
         let target = self.target(key)?;
         let folder = target.parent().unwrap_or(&self.root);
-        fs::create_dir_all(&self.root)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.root)?;
         make_folders(&self.root, folder)?;
         if source.is_temporary {
             match fs::hard_link(source.file, &target) {

@@ -77,10 +77,10 @@ fn new_files_are_private_whatever_the_umask_is() {
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let (path, about) = entry.map(|entry| (entry.path(), entry.metadata().unwrap())).unwrap();
+            assert_eq!(about.permissions().mode() & 0o077, 0, "{}", path.display());
             if about.is_dir() {
                 folders.push(path);
             } else {
-                assert_eq!(about.permissions().mode() & 0o077, 0, "{}", path.display());
                 found += 1;
             }
         }
