@@ -58,14 +58,14 @@ pub struct OutputFile {
 impl OutputFile {
     /// One that is there already is kept unless `force` is set. `access` is that to the sources of the contents.
     pub fn make(path: &Path, force: bool, access: SourceAccess) -> Result<Self> {
-        let (mut path, mut mode) = (path.to_owned(), new_file_mode());
+        let (mut path, mut wanted) = (path.to_owned(), new_file_mode());
         let mut replaced = None;
         if let Ok(found) = fs::symlink_metadata(&path) {
             let target = fs::metadata(&path).ok().filter(fs::Metadata::is_file);
             let Some(target) = target else {
                 // A device or named pipe is written to, not replaced.
                 let file = special(&path, &found)?;
-                return Ok(Self { file, part: None, path, force, mode, access });
+                return Ok(Self { file, part: None, path, force, mode: wanted, access });
             };
             if !force {
                 return Err(taken(&path));
@@ -81,15 +81,15 @@ impl OutputFile {
         if let Some(replaced) = replaced {
             let own = |uid, gid| std::os::unix::fs::fchown(&file, uid, gid);
             // Other contents do not run with the rights of the owner.
-            mode = replaced.permissions().mode() & 0o777;
+            wanted = replaced.permissions().mode() & 0o777;
             // A group that somebody is not in gets nothing from him, and another not what was that one's.
             if own(None, Some(replaced.gid())).is_err() {
-                mode &= !0o070;
+                wanted &= !0o070;
             }
             // Only root gives files away.
             let _ = own(Some(replaced.uid()), None);
         }
-        Ok(Self { file, part: Some(part), path, force, mode, access })
+        Ok(Self { file, part: Some(part), path, force, mode: wanted, access })
     }
 
     /// Notes a further source of the contents.
