@@ -76,8 +76,17 @@ fn narrow(path: &Path, found: &Metadata) -> io::Result<()> {
 }
 
 /// Opens a file for writing; a new one is readable by its owner only, whatever the umask is.
-pub(crate) fn private_file(path: &Path) -> io::Result<File> {
+fn private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
+}
+
+/// Makes an empty file that only its owner can read, unless it is there. One that is there is not opened: to close a database
+/// would drop the locks of this process's connections to it.
+pub(crate) fn make_private_file(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().create_new(true).write(true).mode(0o600).open(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

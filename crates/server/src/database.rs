@@ -2,7 +2,7 @@
 //!
 //! Tables and statements belong to the modules that use them (`upload_table`, `token_table`).
 
-use crate::data_folder::private_file;
+use crate::data_folder::make_private_file;
 use crate::error::{ServerError, reason};
 use rusqlite::{Connection, ErrorCode};
 use std::fmt;
@@ -91,7 +91,7 @@ impl Database {
             )
         };
         // SQLite gives its log and its shared memory the permissions of the database.
-        private_file(path).map_err(|error| failed(&reason(&error)))?;
+        make_private_file(path).map_err(|error| failed(&reason(&error)))?;
         let connection = Connection::open(path).map_err(|error| failed(&error))?;
         let settings = match sharing {
             Sharing::Exclusive => "PRAGMA locking_mode=EXCLUSIVE; ",

@@ -31,8 +31,9 @@ impl SqliteStore {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let failed = |error: rusqlite::Error| store_error("open", path, &error);
         // The catalog has tokens of other sites. SQLite gives its log and its shared memory the permissions of the database;
-        // a file that cannot be made is told by the opening.
-        let _ = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
+        // a file that cannot be made is told by the opening. A file that is there is not opened: to close it would drop the
+        // locks of this process's other connections.
+        let _ = OpenOptions::new().create_new(true).write(true).mode(0o600).open(path);
         let connection = Connection::open(path).map_err(failed)?;
         connection.busy_timeout(BUSY).map_err(failed)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -130,5 +131,32 @@ impl CatalogStore for SqliteStore {
             row(columns)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt as _;
+
+    /// Locks of files with this path's inode, as the kernel lists them.
+    fn locks(path: &Path) -> usize {
+        let inode = format!(":{} ", std::fs::metadata(path).unwrap().ino());
+        let all = std::fs::read_to_string("/proc/locks").unwrap();
+        all.lines().filter(|line| line.contains(&inode)).count()
+    }
+
+    // Promise 4: without its lock, the log of an open database is removed by the next program that closes it.
+    #[test]
+    fn another_connection_leaves_the_locks_of_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("catalog.db");
+        let first = SqliteStore::open(&path).unwrap();
+        let held = locks(&path);
+        assert!(held > 0);
+        drop(SqliteStore::open(&path).unwrap());
+        assert_eq!(locks(&path), held);
+        drop(first);
+        assert_eq!(locks(&path), 0);
     }
 }
