@@ -25,7 +25,7 @@ pub(crate) struct Limits {
 /// Progress of an open dataset.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
-    /// Elements and gaps.
+    /// Number of elements and gaps.
     pub(crate) elements: u64,
     pub(crate) bytes: ByteSize,
     /// Time since its beginning.

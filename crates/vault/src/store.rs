@@ -102,7 +102,7 @@ impl Store {
         }
     }
 
-    /// Begins an upload.
+    /// Begins an upload to a path.
     pub(crate) fn upload(&self, path: &str, mode: UploadMode) -> io::Result<Writing> {
         match self {
             Self::Folder(folder) => folder.upload(path, mode).map(Writing::Folder),

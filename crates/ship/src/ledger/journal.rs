@@ -33,7 +33,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Journal without changes.
+    /// Begins a journal of a ledger, without changes.
     pub fn new(ledger: Ledger) -> Self {
         Self { ledger, changes: Vec::new(), files: HashMap::new(), versions: HashMap::new() }
     }
@@ -127,7 +127,7 @@ impl Journal {
         self.add(Change::FinishFile(row, version));
     }
 
-    /// Adds an event.
+    /// Adds an event to the changes.
     pub fn add_event(&mut self, event: LedgerEvent) {
         self.add(Change::Event(event));
     }

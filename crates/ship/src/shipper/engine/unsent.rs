@@ -12,7 +12,7 @@ const MOST_LISTED: usize = 1000;
 pub(super) struct Unsent(BTreeMap<String, String>);
 
 impl Unsent {
-    /// Adds a file.
+    /// Adds a file with the reason.
     pub(super) fn add(&mut self, path: &str, reason: &str) {
         if self.0.len() < MOST_LISTED {
             self.0.insert(path.to_owned(), reason.to_owned());
