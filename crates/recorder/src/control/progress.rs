@@ -93,12 +93,12 @@ impl Progress {
         if stats.ring.slots.held > 0 {
             let _ = write!(line, "  held {}/{}", stats.ring.slots.held, stats.ring.slots.total);
         }
-        line.push_str(&match (seen.lost, seen.unknown) {
-            (0, 0) => String::new(),
-            (0, _) => "  LOST an unknown number".to_owned(),
-            (lost, 0) => format!("  LOST {}", many(lost, "element")),
-            (lost, _) => format!("  LOST {} and an unknown number", many(lost, "element")),
-        });
+        if seen.lost > 0 {
+            let _ = write!(line, "  LOST {}", many(seen.lost, "element"));
+        }
+        if seen.unknown > 0 {
+            line.push_str(if seen.lost > 0 { " and an unknown number" } else { "  LOST an unknown number" });
+        }
         let pad = self.length.saturating_sub(line.chars().count());
         self.length = line.chars().count();
         mention(&format!("\r{line}{:pad$}", ""));

@@ -157,7 +157,7 @@ pub enum StartError {
         /// The ring.
         path: PathBuf,
         /// Which term fails.
-        refused: Refused,
+        refused: Box<Refused>,
         /// What would do.
         advice: String,
     },

@@ -350,7 +350,7 @@ fn planned(
         let refused = promise?.with_only(fitting(needs, bound))?;
         let less = less_that_fits(settings, superblock, &loads, fits);
         let advice = less.map_or_else(|| advice.clone(), |less| format!("{advice}, or declare less: {less}"));
-        Some(StartError::PromisedMemory { path: settings.ring.clone(), refused, advice })
+        Some(StartError::PromisedMemory { path: settings.ring.clone(), refused: Box::new(refused), advice })
     };
     let plan = match plan(needs) {
         Ok(plan) => plan,
