@@ -34,6 +34,8 @@ struct Inode {
     facts: Option<(Facts, Instant)>,
     /// Identity of the object at the site, once it was learnt.
     object: Option<String>,
+    /// True once it was deleted here. An entry that lost its name to an object of others is not.
+    is_deleted: bool,
 }
 
 /// Table of all entries that the kernel knows.
@@ -55,7 +57,14 @@ pub(crate) fn number(id: &str) -> u64 {
 
 impl InodeTable {
     pub(crate) fn new() -> Self {
-        let root = Inode { parent: ROOT, name: String::new(), lookups: 1, facts: None, object: None };
+        let root = Inode {
+            parent: ROOT,
+            name: String::new(),
+            lookups: 1,
+            facts: None,
+            object: None,
+            is_deleted: false,
+        };
         Self { inodes: HashMap::from([(ROOT, root)]), by_name: HashMap::new(), unsaved: 1 << 63 }
     }
 
@@ -108,7 +117,9 @@ impl InodeTable {
             lookups: 0,
             facts: None,
             object: None,
+            is_deleted: false,
         });
+        inode.is_deleted = false;
         if (inode.parent, inode.name.as_str()) != (parent, name) {
             let old = (inode.parent, std::mem::replace(&mut inode.name, name.to_owned()));
             inode.parent = parent;
@@ -139,6 +150,23 @@ impl InodeTable {
         }
     }
 
+    /// Notes that a version was stored at the place of an entry. The site may have made a new object for it, so the next object
+    /// that is learnt there is that of the entry.
+    pub(crate) fn stored(&mut self, ino: u64) {
+        let Some(inode) = self.inodes.get_mut(&ino) else { return };
+        (inode.facts, inode.object) = (None, None);
+        let place = (inode.parent, inode.name.clone());
+        // An object of others that has the name has the version.
+        if let Some(named) = self.by_name.get(&place).copied() {
+            self.doubt(named);
+        }
+    }
+
+    /// True for an entry that was deleted here, and for one that is not known.
+    pub(crate) fn is_deleted(&self, ino: u64) -> bool {
+        self.inodes.get(&ino).is_none_or(|inode| inode.is_deleted)
+    }
+
     /// Counts a reference of the kernel.
     pub(crate) fn refer(&mut self, ino: u64) {
         if let Some(inode) = self.inodes.get_mut(&ino) {
@@ -161,7 +189,10 @@ impl InodeTable {
 
     /// Takes an entry from its place: it was deleted.
     pub(crate) fn remove(&mut self, parent: u64, name: &str) {
-        self.by_name.remove(&(parent, name.to_owned()));
+        let Some(ino) = self.by_name.remove(&(parent, name.to_owned())) else { return };
+        if let Some(inode) = self.inodes.get_mut(&ino) {
+            inode.is_deleted = true;
+        }
     }
 
     /// Moves an entry to another place, and the entry there away.
@@ -170,6 +201,7 @@ impl InodeTable {
             self.remove(to.0, to.1);
             return;
         };
+        self.remove(to.0, to.1);
         if let Some(inode) = self.inodes.get_mut(&ino) {
             inode.parent = to.0;
             to.1.clone_into(&mut inode.name);
@@ -235,9 +267,29 @@ mod tests {
         table.doubt(ino);
         assert_eq!(table.learn(ROOT, "new", object(77, "a")).attributes.ino, ino);
         assert_eq!(table.learn(ROOT, "new", object(78, "b")).attributes.ino, 78);
+        // It lost its name to others, and was not deleted here.
+        assert!(table.at(ROOT, "new") == Some(78) && !table.is_deleted(ino));
         // Another object in the place of a stored one has another number.
         table.learn(ROOT, "old", facts(5, FileKind::File));
         assert_eq!(table.learn(ROOT, "old", facts(6, FileKind::File)).attributes.ino, 6);
         assert_eq!(table.at(ROOT, "old"), Some(6));
+    }
+
+    #[test]
+    fn the_object_of_a_stored_version_is_that_of_its_file() {
+        let mut table = InodeTable::new();
+        let ino = table.unsaved();
+        let object = |object: &str| {
+            let version = ShownVersion { object: object.to_owned(), ..ShownVersion::default() };
+            Facts { version: Some(version), ..facts(number(object), FileKind::File) }
+        };
+        table.learn(ROOT, "new", facts(ino, FileKind::File));
+        table.learn(ROOT, "new", object("a"));
+        // Others deleted the object, so that the site made another one.
+        table.stored(ino);
+        assert_eq!(table.learn(ROOT, "new", object("b")).attributes.ino, ino);
+        assert!(!table.is_deleted(ino));
+        table.remove(ROOT, "new");
+        assert!(table.is_deleted(ino));
     }
 }

@@ -204,24 +204,21 @@ impl FileSystem {
     /// Stores a file that is being written.
     pub(super) async fn store(&self, ino: u64) -> Result<(), FsError> {
         let Some(spool) = self.spool(ino) else { return Ok(()) };
-        // A deleted file lives as long as it is open.
-        let Some(path) = self.shown_path(ino) else {
+        // A deleted file lives as long as it is open. One that others replaced gets a version in the object of theirs.
+        let Some(path) = self.kept_path(ino) else {
             spool.abandon(&self.site).await;
             return Ok(());
         };
         if spool.store(&self.target(&path)).await? {
-            lock(&self.inodes).doubt(ino);
+            lock(&self.inodes).stored(ino);
         }
         Ok(())
     }
 
-    /// Path of an entry, unless it was deleted.
-    fn shown_path(&self, ino: u64) -> Option<String> {
-        let inodes = lock(&self.inodes);
-        let (parent, name) = inodes.place(ino)?;
-        let is_shown = inodes.at(parent, &name) == Some(ino);
-        drop(inodes);
-        self.path(ino).ok().filter(|_| is_shown)
+    /// Path of an entry, unless it was deleted here.
+    fn kept_path(&self, ino: u64) -> Option<String> {
+        let is_deleted = lock(&self.inodes).is_deleted(ino);
+        self.path(ino).ok().filter(|_| !is_deleted)
     }
 
     /// Closes an open file. Bytes that the site did not take stay in a file here.
@@ -248,14 +245,16 @@ impl FileSystem {
     }
 
     fn keep_unstored(&self, ino: u64, spool: &Spool) {
-        let Some(path) = self.shown_path(ino) else { return };
+        let Some(path) = self.kept_path(ino) else { return };
         let place = spool.keep().map_or_else(|| "nowhere".to_owned(), |file| file.display().to_string());
         lock(&self.unwritten)
             .push(format!("cannot write `{path}`: its bytes are kept in {place}; put them again"));
         // The tree shows what the site has.
         let mut inodes = lock(&self.inodes);
         inodes.doubt(ino);
-        if let Some((parent, name)) = inodes.place(ino).filter(|_| ino >> 63 == 1) {
+        if let Some((parent, name)) = inodes.place(ino).filter(|_| ino >> 63 == 1)
+            && inodes.at(parent, &name) == Some(ino)
+        {
             inodes.remove(parent, &name);
         }
     }

@@ -1,8 +1,9 @@
 //! Writes: each byte goes to the site once, and no upload stays there that nobody ends.
 
 use crate::world::{World, contents};
-use holdfast_fs::{FileSystem, OpenMode, ROOT};
+use holdfast_fs::{FileSystem, FsOptions, OpenMode, ROOT};
 use rustix::io::Errno;
+use std::time::Duration;
 
 const MIB: usize = 1 << 20;
 
@@ -82,5 +83,60 @@ fn no_upload_stays_of_bytes_that_changed_or_were_deleted() {
         assert_eq!(world.metric("uploads_open"), 0);
         assert_eq!(fs.lookup(project, "deleted").await.unwrap_err().errno, Errno::NOENT);
         assert_eq!(fs.finish().await, Vec::<String>::new());
+    });
+}
+
+#[test]
+fn bytes_of_a_file_that_others_replaced_are_stored() {
+    let world = World::new();
+    let fs = || world.fs(FsOptions { cache: Duration::ZERO, ..world.options() });
+    let (others, site) = (fs(), world.site());
+    world.run(async {
+        let theirs = others.make_directory(ROOT, "lab").await.unwrap().ino;
+        // A file that is new has another kind of number than one that was stored before.
+        for is_new in [true, false] {
+            let (fs, name) = (fs(), format!("run-{is_new}"));
+            let path = format!("/lab/{name}");
+            let store = async |bytes: &[u8]| {
+                let handle = write(&others, theirs, &name, bytes).await;
+                others.sync(handle).await.unwrap();
+                others.release(handle);
+            };
+            let project = fs.lookup(ROOT, "lab").await.unwrap().ino;
+            let (ino, handle) = if is_new {
+                let (made, handle) = fs.create(project, &name).await.unwrap();
+                (made.ino, handle)
+            } else {
+                store(b"start").await;
+                let found = fs.lookup(project, &name).await.unwrap();
+                let mode = OpenMode { write: true, truncate: false };
+                (found.ino, fs.open(found.ino, mode).await.unwrap())
+            };
+            let sync = async |bytes: &[u8]| {
+                fs.write(handle, 0, bytes).unwrap();
+                fs.sync(handle).await.unwrap();
+                let stat = site.catalog_stat(&path).await.unwrap();
+                let current =
+                    stat.versions.iter().find(|version| Some(&version.version) == stat.current.as_ref());
+                assert_eq!(current.unwrap().blake3, blake3::hash(bytes).to_hex().as_str(), "{path}");
+                stat.versions.len()
+            };
+            sync(b"first").await;
+            assert_eq!(fs.lookup(project, &name).await.unwrap().ino, ino);
+            // The site makes another object for the next version.
+            site.delete_entry(&path, false).await.unwrap();
+            assert_eq!(sync(b"again").await, 1);
+            // A program that looks at the name learns that object.
+            let found = fs.lookup(project, &name).await;
+            assert!(!is_new || found.unwrap().ino == ino);
+            assert_eq!(sync(b"third").await, 2);
+            // An object of others has the name.
+            site.delete_entry(&path, false).await.unwrap();
+            store(b"other").await;
+            let _ = fs.lookup(project, &name).await;
+            assert_eq!(sync(b"last!").await, 2);
+            fs.release(handle);
+            assert_eq!(fs.finish().await, Vec::<String>::new());
+        }
     });
 }
