@@ -1,5 +1,6 @@
 //! Names of projects and paths of objects, safe as file names below any folder. No file system is touched here.
 
+use holdfast_catalog::CatalogPath;
 use serde::Serialize;
 use std::fmt;
 
@@ -109,6 +110,12 @@ impl ObjectPath {
             }
         }
         Ok(Self(text.to_owned()))
+    }
+
+    /// Path of an entry that exists. It is not checked: below a collection that got a longer name, paths are longer than
+    /// those of new entries may be.
+    pub(crate) fn of_entry(path: &CatalogPath) -> Self {
+        Self(path.components().get(1..).unwrap_or_default().join("/"))
     }
 
     /// Path as a text.

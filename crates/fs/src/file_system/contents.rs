@@ -1,6 +1,6 @@
 //! Contents: opening, reading and writing files, and storing what was written.
 
-use super::{Attributes, FileKind, FileSystem, Handle, OpenMode, Opened, Writing, lock};
+use super::{Attributes, FileKind, FileSystem, Handle, OpenMode, Opened, Writing, lock, storable};
 use crate::error::FsError;
 use crate::inode_table::Facts;
 use crate::reader::Reader;
@@ -31,6 +31,7 @@ impl FileSystem {
         }
         let path = self.path(ino)?;
         if mode.write {
+            storable(&path)?;
             self.changeable("write", &path)?;
             self.check_right("write", &path).await?;
             let spool = self.writer(ino, mode.truncate).await?;
@@ -102,7 +103,7 @@ impl FileSystem {
 
     /// Makes an empty file and opens it. The site gets it when it is closed.
     pub async fn create(&self, parent: u64, name: &str) -> Result<(Attributes, u64), FsError> {
-        let path = self.child(parent, name)?;
+        let path = self.new_child(parent, name)?;
         self.changeable("make", &path)?;
         if path.trim_matches('/').split('/').count() < 2 {
             let message = format!("cannot make `{path}`: files lie in projects; make a directory first");
@@ -262,6 +263,7 @@ impl FileSystem {
     /// Changes the size of a file.
     pub async fn set_size(&self, ino: u64, size: u64) -> Result<Attributes, FsError> {
         let path = self.path(ino)?;
+        storable(&path)?;
         self.changeable("change the size of", &path)?;
         self.check_right("change the size of", &path).await?;
         let is_open = self.spool(ino).is_some();

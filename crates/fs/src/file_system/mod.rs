@@ -221,15 +221,17 @@ impl FileSystem {
     /// Path at the site of a child.
     fn child(&self, parent: u64, name: &str) -> Result<String, FsError> {
         let path = join(&self.path(parent)?, name);
-        let (project, inside) = split(&path);
-        if name.len() > MOST_NAME || inside.len() > MOST_PATH || project.len() > MOST_PROJECT {
-            let start: String = path.chars().take(100).collect();
-            let message = format!(
-                "cannot use `{start}…`: a name has at most {MOST_NAME} bytes, that of a project {MOST_PROJECT}, a path \
-                 {MOST_PATH}; shorten it"
-            );
-            return Err(FsError::new(Errno::NAMETOOLONG, message));
+        // The site has no entries with such names.
+        if name.len() > MOST_NAME || split(&path).0.len() > MOST_PROJECT {
+            return Err(too_long(&path));
         }
+        Ok(path)
+    }
+
+    /// Path at the site of a child that is to be made.
+    fn new_child(&self, parent: u64, name: &str) -> Result<String, FsError> {
+        let path = self.child(parent, name)?;
+        storable(&path)?;
         Ok(path)
     }
 
@@ -276,6 +278,21 @@ impl FileSystem {
         }
         attributes
     }
+}
+
+fn too_long(path: &str) -> FsError {
+    let start: String = path.chars().take(100).collect();
+    let message = format!(
+        "cannot use `{start}…`: a name has at most {MOST_NAME} bytes, that of a project {MOST_PROJECT}, a path \
+         {MOST_PATH}; shorten it"
+    );
+    FsError::new(Errno::NAMETOOLONG, message)
+}
+
+/// Refuses a path at which the site stores nothing. Entries can have longer paths: they lie in a collection that got a longer
+/// name.
+fn storable(path: &str) -> Result<(), FsError> {
+    if split(path).1.len() > MOST_PATH { Err(too_long(path)) } else { Ok(()) }
 }
 
 /// Path of a child of a collection.

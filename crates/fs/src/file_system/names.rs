@@ -217,7 +217,7 @@ impl FileSystem {
 
     /// Makes a directory: a collection.
     pub async fn make_directory(&self, parent: u64, name: &str) -> Result<Attributes, FsError> {
-        let path = self.child(parent, name)?;
+        let path = self.new_child(parent, name)?;
         self.changeable("make", &path)?;
         let made = self.ask(|| self.site.make_collection(&path, false, None)).await;
         let made = made?;
@@ -285,7 +285,7 @@ impl FileSystem {
 
     /// Moves or renames an entry. It replaces a file that has the new name, unless `keep` is given.
     pub async fn rename(&self, from: (u64, &str), to: (u64, &str), keep: bool) -> Result<(), FsError> {
-        let (old, new) = (self.child(from.0, from.1)?, self.child(to.0, to.1)?);
+        let (old, new) = (self.child(from.0, from.1)?, self.new_child(to.0, to.1)?);
         self.changeable("rename", &old)?;
         if old == new {
             return self.lookup(from.0, from.1).await.map(|found| self.forget(found.ino, 1));

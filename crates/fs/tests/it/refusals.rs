@@ -30,11 +30,18 @@ fn names_and_paths_that_are_too_long_are_told_so() {
                 assert_eq!(done.unwrap_err().errno, Errno::NAMETOOLONG, "{}", name.len());
             };
             too_long(fs.make_directory(parent, &name).await.map(drop));
-            too_long(fs.lookup(parent, &name).await.map(drop));
             too_long(fs.create(parent, &name).await.map(drop));
-            too_long(fs.unlink(parent, &name).await);
-            too_long(fs.remove_directory(parent, &name).await);
             too_long(fs.rename((lab, "file"), (parent, &name), false).await);
+            // A long path can be there, a long name cannot.
+            let wanted = if parent == deep { Errno::NOENT } else { Errno::NAMETOOLONG };
+            for done in [
+                fs.lookup(parent, &name).await.map(drop),
+                fs.unlink(parent, &name).await,
+                fs.remove_directory(parent, &name).await,
+                fs.rename((parent, &name), (lab, "other"), false).await,
+            ] {
+                assert_eq!(done.unwrap_err().errno, wanted, "{}", name.len());
+            }
         }
         write(&fs, deep, &"n".repeat(132)).await.unwrap();
         assert_eq!(write(&fs, lab, &"n".repeat(255)).await, Ok(()));
@@ -45,6 +52,46 @@ fn names_and_paths_that_are_too_long_are_told_so() {
         let onto = |to| fs.rename((lab, "file"), (lab, to), false);
         let folder = "d".repeat(255);
         assert_eq!(onto(&folder).await.unwrap_err().errno, Errno::ISDIR);
+    });
+}
+
+#[test]
+fn entries_below_a_directory_that_got_a_longer_name_can_be_read_and_removed() {
+    let world = World::new();
+    world.run(async {
+        let fs = world.fs(world.options());
+        let lab = fs.make_directory(ROOT, "lab").await.unwrap().ino;
+        let names = ["d".to_owned(), "e".repeat(200), "e".repeat(200), "e".repeat(200), "e".repeat(200)];
+        let mut deep = lab;
+        for name in &names {
+            deep = fs.make_directory(deep, name).await.unwrap().ino;
+        }
+        for name in ["removed", "moved"] {
+            write(&fs, deep, name).await.unwrap();
+        }
+        let longer = "d".repeat(255);
+        fs.rename((lab, "d"), (lab, &longer), false).await.unwrap();
+        // Another file system knows nothing of the former path.
+        let fs = world.fs(world.options());
+        let lab = fs.lookup(ROOT, "lab").await.unwrap().ino;
+        let mut above = fs.lookup(lab, &longer).await.unwrap().ino;
+        for name in &names[1..4] {
+            above = fs.lookup(above, name).await.unwrap().ino;
+        }
+        let deep = fs.lookup(above, &names[4]).await.unwrap().ino;
+        let file = fs.lookup(deep, "removed").await.unwrap().ino;
+        let handle = fs.open(file, OpenMode::default()).await.unwrap();
+        assert_eq!(fs.read(handle, 0, 100).await.unwrap(), contents(1, 10));
+        fs.release(handle);
+        // The site would not take the bytes.
+        let opened = fs.open(file, OpenMode { write: true, truncate: false }).await;
+        assert_eq!(opened.unwrap_err().errno, Errno::NAMETOOLONG);
+        assert_eq!(fs.set_size(file, 3).await.unwrap_err().errno, Errno::NAMETOOLONG);
+        assert_eq!(write(&fs, deep, "new").await, Err(Errno::NAMETOOLONG));
+        fs.unlink(deep, "removed").await.unwrap();
+        fs.rename((deep, "moved"), (lab, "moved"), false).await.unwrap();
+        fs.remove_directory(above, &names[4]).await.unwrap();
+        assert!(fs.lookup(lab, "moved").await.is_ok());
     });
 }
 

@@ -36,11 +36,8 @@ impl SiteArchive {
         let Some((path, stat)) = stat.map_err(|error| failed(&error))? else { return Ok(None) };
         let found = stat.versions.iter().find(|known| Some(known.tag) == tag_of(version));
         let Some(version) = found else { return Ok(None) };
-        let Ok(path) = ObjectPath::parse(&path.components().get(1..).unwrap_or_default().join("/")) else {
-            return Ok(None);
-        };
         let contents = self.open_replica(&stat, version)?;
-        Ok(Some(OpenVersion { stored: stored_version(&path, version), contents }))
+        Ok(Some(OpenVersion { stored: stored_version(&ObjectPath::of_entry(&path), version), contents }))
     }
 
     /// Opens a version of an object that was found by its id, with its path or its former one.
@@ -51,10 +48,9 @@ impl SiteArchive {
         version: &VersionId,
     ) -> Result<Option<OpenVersion>, ArchiveError> {
         let found = stat.versions.iter().find(|known| Some(known.tag) == tag_of(version));
-        let path = ObjectPath::parse(&path.components().get(1..).unwrap_or_default().join("/"));
-        let (Some(version), Ok(path)) = (found, path) else { return Ok(None) };
+        let Some(version) = found else { return Ok(None) };
         let contents = self.open_anywhere(stat, version)?;
-        Ok(Some(OpenVersion { stored: stored_version(&path, version), contents }))
+        Ok(Some(OpenVersion { stored: stored_version(&ObjectPath::of_entry(path), version), contents }))
     }
 
     /// Opens a replica of a version: one of this site, or else of the nearest site that has one.

@@ -45,6 +45,22 @@ fn a_version_is_read_by_its_identity_until_it_is_purged() {
 }
 
 #[test]
+fn a_version_is_read_by_its_identity_below_a_path_of_any_length() {
+    let world = World::new();
+    let client = world.client();
+    let (deep, longer) = (format!("{}/", "e".repeat(200)).repeat(4) + "f", "d".repeat(250));
+    world.until_stored(&client.upload(&format!("d/{deep}"), b"deep"));
+    client
+        .send("POST", &format!("/catalog/moves?from=/default/d&to=/default/{longer}"), &[], &[])
+        .expect(204);
+    let path = format!("/default/{longer}/{deep}");
+    let object = address(&client, &path);
+    assert_eq!(client.get(&object).expect(200).body, b"deep");
+    client.send("DELETE", &format!("/catalog/entries?path={path}"), &[], &[]).expect(200);
+    assert_eq!(client.get(&object).expect(200).body, b"deep");
+}
+
+#[test]
 fn identities_open_nothing_that_the_path_does_not() {
     let world = World::new();
     let client = world.client();
