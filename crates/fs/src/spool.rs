@@ -4,7 +4,7 @@
 //! close or an fsync returns once the site has stored all bytes as a version of the object.
 
 use crate::error::FsError;
-use crate::fetch::{Patience, Source};
+use crate::fetch::{Patience, Source, persist};
 use bytes::Bytes;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use holdfast_remote::{NewUpload, RemoteError, RemoteErrorKind, Segment, Site, UploadAddress, UploadState};
@@ -28,6 +28,9 @@ const PARALLEL: usize = 4;
 
 /// Time for which the site may store an upload before it is asked again.
 const STORE: Duration = Duration::from_secs(30);
+
+/// Most time for which the removal of an upload is tried. The site refuses it while it still takes a request that was cut off.
+const REMOVAL: Duration = Duration::from_secs(5);
 
 /// Time after which a sender looks whether its spool is still used.
 const IDLE: Duration = Duration::from_secs(5);
@@ -98,6 +101,11 @@ fn cannot(verb: &str, folder: &Path, error: &io::Error) -> FsError {
         errno,
         format!("cannot {verb} the spool in {}: {error}; free some space there", folder.display()),
     )
+}
+
+/// Removes an upload that nobody wants any more. One that cannot be removed expires.
+async fn remove(site: &Site, upload: &UploadAddress, patience: Duration) {
+    let _ = persist(patience.min(REMOVAL), || site.terminate(upload)).await;
 }
 
 impl Spool {
@@ -245,7 +253,7 @@ impl Spool {
         let sent = self.send(target, size, address).await;
         // Behind the contents: a site that was away is back by now.
         if let Some(begun) = abandoned {
-            let _ = target.site.terminate(&begun.address).await;
+            remove(&target.site, &begun.address, target.patience).await;
         }
         sent?;
         self.lock().stored = changes;
@@ -258,11 +266,10 @@ impl Spool {
     }
 
     /// Removes what the site has of an upload that has begun, as nobody wants the file any more.
-    pub(crate) async fn abandon(&self, site: &Site) {
+    pub(crate) async fn abandon(&self, site: &Site, patience: Duration) {
         self.end_sending();
         if let Some(begun) = self.sending.lock().await.take() {
-            // One that cannot be removed expires.
-            let _ = site.terminate(&begun.address).await;
+            remove(site, &begun.address, patience).await;
         }
     }
 
@@ -343,7 +350,7 @@ impl Spool {
             if let Err(error) = patience.wait(error).await {
                 // What it has of the bytes takes space that nobody gives free for days.
                 if let Some(address) = address {
-                    let _ = target.site.terminate(&address).await;
+                    remove(&target.site, &address, target.patience).await;
                 }
                 return Err(error);
             }
@@ -405,5 +412,43 @@ impl Spool {
         read.map_err(|error| {
             RemoteError::refused(format!("cannot read the spool: {error}; write the file again"))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_remote::Endpoint;
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+
+    #[test]
+    fn the_removal_of_an_upload_is_repeated_while_the_site_has_it_locked() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let (sender, requests) = mpsc::channel();
+        std::thread::spawn(move || {
+            for status in ["423 Locked", "423 Locked", "204 No Content"] {
+                let (mut stream, _) = listener.accept().unwrap();
+                let head = BufReader::new(&stream).lines().map(Result::unwrap);
+                let head: Vec<String> = head.take_while(|line| !line.is_empty()).collect();
+                sender.send((status, head[0].clone())).unwrap();
+                let length = if status.starts_with("204") { "" } else { "Content-Length: 0\r\n" };
+                write!(stream, "HTTP/1.1 {status}\r\n{length}Connection: close\r\n\r\n").unwrap();
+            }
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let spool = Spool::new(folder.path()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let site = Site::connect(&Endpoint::parse(&address).unwrap()).unwrap();
+            let upload = format!("{address}/files/1").parse().unwrap();
+            *spool.sending.lock().await = Some(Begun { address: upload, path: "a".to_owned() });
+            spool.abandon(&site, Duration::from_mins(1)).await;
+        });
+        let requests: Vec<_> = requests.try_iter().collect();
+        assert!(requests.iter().all(|(_, line)| line == "DELETE /files/1 HTTP/1.1"), "{requests:?}");
+        assert_eq!(requests.last().map(|(status, _)| *status), Some("204 No Content"), "{requests:?}");
     }
 }

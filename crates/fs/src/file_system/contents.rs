@@ -207,7 +207,7 @@ impl FileSystem {
         let Some(spool) = self.spool(ino) else { return Ok(()) };
         // A deleted file lives as long as it is open. One that others replaced gets a version in the object of theirs.
         let Some(path) = self.kept_path(ino) else {
-            spool.abandon(&self.site).await;
+            spool.abandon(&self.site, self.options.patience).await;
             return Ok(());
         };
         if spool.store(&self.target(&path)).await? {
