@@ -162,7 +162,7 @@ pub(crate) async fn check_access(State(app): State<Arc<App>>, mut request: Reque
             response
         }
         Err(problem) if is_public && problem.kind() == ProblemKind::Unauthorized => {
-            match public_body(request, app.limits.header_time).await {
+            match public_body(request, app.limits.public_body_time).await {
                 Ok(request) => next.run(request).await,
                 Err(problem) => problem.into_response(),
             }

@@ -51,7 +51,7 @@ pub(crate) async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let permits = Arc::new(Semaphore::new(app.limits.connections));
-    let strangers = Strangers::new(app.limits.strangers);
+    let strangers = Strangers::new(app.limits.strangers_of_address());
     let overload = overload_router(Arc::clone(&app));
     let mut refused: VecDeque<AbortHandle> = VecDeque::new();
     let mut connections = JoinSet::new();

@@ -40,8 +40,9 @@ pub enum Transport {
 pub struct Limits {
     /// Connections at the same time: each may occupy one blocking thread.
     pub connections: usize,
-    /// Connections of one address that have shown no valid token: a quarter of all, so that others find room.
-    pub strangers: usize,
+    /// Connections of one address that have shown no valid token; beyond it a new one takes the place of the oldest. `None` for
+    /// a quarter of all connections, so that others find room.
+    pub strangers: Option<usize>,
     /// Bytes of one request's body: a bound for a client that never ends.
     pub request_body: u64,
     /// Bytes of one upload: below the greatest file of ext4, 16 TiB.
@@ -65,6 +66,8 @@ pub struct Limits {
     pub ahead_bytes: usize,
     /// Time for the head of a request, and for a TLS handshake.
     pub header_time: Duration,
+    /// Time for the body of a request that needs no token.
+    pub public_body_time: Duration,
     /// Life of an unfinished upload after its last byte, and of a finished one's record.
     pub upload_lifetime: Duration,
     /// First pause after a failed delivery to the archive; each further one is twice as long.
@@ -87,7 +90,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 256,
-            strangers: 64,
+            strangers: None,
             request_body: 1 << 40,
             upload: 8 << 40,
             open_uploads: 10_000,
@@ -99,6 +102,7 @@ impl Default for Limits {
             body_idle: Duration::from_mins(1),
             ahead_bytes: 256 << 20,
             header_time: Duration::from_secs(30),
+            public_body_time: Duration::from_secs(30),
             upload_lifetime: Duration::from_hours(7 * 24),
             first_retry: Duration::from_secs(1),
             longest_retry: Duration::from_mins(1),
@@ -108,6 +112,13 @@ impl Default for Limits {
             acknowledge_time: Duration::from_mins(1),
             log_age: Duration::from_hours(7 * 24),
         }
+    }
+}
+
+impl Limits {
+    /// Connections of one address that have shown no valid token.
+    pub(crate) fn strangers_of_address(&self) -> usize {
+        self.strangers.unwrap_or(self.connections / 4).max(1)
     }
 }
 
@@ -171,5 +182,20 @@ impl fmt::Debug for ServerOptions {
             .field("transport", &self.transport)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_of_an_address_have_a_quarter_of_the_connections() {
+        for (connections, strangers) in [(256, 64), (8, 2), (3, 1), (1, 1)] {
+            let limits = Limits { connections, ..Limits::default() };
+            assert_eq!(limits.strangers_of_address(), strangers);
+        }
+        let given = |strangers| Limits { strangers: Some(strangers), ..Limits::default() };
+        assert_eq!([100, 0].map(|strangers| given(strangers).strangers_of_address()), [100, 1]);
     }
 }

@@ -147,7 +147,7 @@ impl OptionsFile {
         let size = |given: Option<ByteSize>, default: u64| given.map_or(default, |size| size.0);
         Limits {
             connections: given.connections.unwrap_or(defaults.connections),
-            strangers: given.strangers.unwrap_or(defaults.strangers),
+            strangers: given.strangers.or(defaults.strangers),
             request_body: size(given.request, defaults.request_body),
             upload: size(given.upload, defaults.upload),
             open_uploads: given.open_uploads.unwrap_or(defaults.open_uploads),

@@ -96,7 +96,7 @@ fn connect_from(address: &str, to: std::net::SocketAddr) -> TcpStream {
 fn a_client_without_a_token_cannot_hold_all_connections() {
     let world = World::with(|options| {
         options.limits.connections = 8;
-        options.limits.strangers = 4;
+        options.limits.strangers = Some(4);
     });
     let (_, token) = world.token(&[Scope::Read], None);
     let client = world.client();
@@ -132,7 +132,7 @@ fn a_client_without_a_token_cannot_hold_all_connections() {
 
 #[test]
 fn the_body_of_a_request_without_a_token_ends_in_time() {
-    let world = World::with(|options| options.limits.header_time = Duration::from_millis(100));
+    let world = World::with(|options| options.limits.public_body_time = Duration::from_millis(100));
     world.token(&[Scope::Read], None);
     let json = ("Content-Type", "application/json");
     let mut slow = world.client().start("POST", "/login", &[json], Some(1000));
