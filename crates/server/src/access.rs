@@ -136,7 +136,7 @@ pub(crate) async fn check_access(State(app): State<Arc<App>>, mut request: Reque
     let is_log_in = request.method() == Method::POST && request.uri().path() == LOG_IN;
     let is_public = request.method() == Method::OPTIONS || is_log_in;
     let peer = request.extensions().get::<Peer>().copied();
-    let stranger = request.extensions().get::<Arc<Stranger>>().cloned();
+    let stranger = request.extensions_mut().remove::<Arc<Stranger>>();
     let (method, address) = (request.method().clone(), request.uri().to_string());
     if let Err(problem) = cross_site::check(&method, request.headers()) {
         app.audit_denied(None, peer, method.as_str(), address);
@@ -146,7 +146,12 @@ pub(crate) async fn check_access(State(app): State<Arc<App>>, mut request: Reque
     match find_access(&app, request.headers(), peer).await {
         Ok(access) => {
             if let Some(stranger) = stranger {
-                stranger.is_known_now();
+                // Without a token the client may be any program of this machine.
+                if access.token.is_some() {
+                    stranger.is_known_now();
+                } else {
+                    stranger.is_active_now();
+                }
             }
             let known = access.clone();
             let id = access.token.as_ref().map(|token| token.id);

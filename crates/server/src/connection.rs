@@ -2,6 +2,7 @@
 
 use crate::access::Peer;
 use crate::app::App;
+use crate::overload::Overload;
 use crate::problem::Problem;
 use crate::routes::overload_router;
 use crate::strangers::{Stranger, Strangers};
@@ -13,7 +14,6 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -21,18 +21,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
 /// Pause after a failed accept, as when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// Connections beyond the limit that are answered at once; the oldest gives way to a new one, so that one that asks is answered
-/// however many say nothing.
-const OVERLOAD: usize = 16;
 
 /// Time for the head of a request of a connection beyond the limit.
 const OVERLOAD_TIME: Duration = Duration::from_secs(5);
@@ -50,10 +46,9 @@ pub(crate) async fn serve(
     router: Router,
     mut stop: watch::Receiver<bool>,
 ) {
-    let permits = Arc::new(Semaphore::new(app.limits.connections));
-    let strangers = Strangers::new(app.limits.strangers_of_address());
-    let overload = overload_router(Arc::clone(&app));
-    let mut refused: VecDeque<AbortHandle> = VecDeque::new();
+    let strangers = Strangers::new(app.limits.connections, app.limits.strangers_of_address());
+    let refusal = overload_router();
+    let mut overload = Overload::default();
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -72,28 +67,26 @@ pub(crate) async fn serve(
                 continue;
             }
         };
-        let permit = Arc::clone(&permits).try_acquire_owned().ok();
-        let admitted = permit.zip(strangers.admit(peer.ip()));
+        let admitted = strangers.admit(peer.ip());
         let (app, stop, tls) = (Arc::clone(&app), stop.clone(), listener.tls.clone());
-        if let Some((permit, stranger)) = admitted {
+        if let Some(stranger) = admitted {
             let (router, time) = (router.clone(), app.limits.header_time);
-            let client = Client { peer, stranger: Some(stranger), time };
+            let client = Client { peer, stranger: Some(Arc::clone(&stranger)), time };
             connections.spawn(async move {
-                let _permit = permit;
-                serve_stream(stream, client, tls, &app, router, stop).await;
+                tokio::select! {
+                    () = serve_stream(stream, client, tls, &app, router, stop) => {}
+                    () = stranger.place_taken() => {}
+                }
             });
         } else {
-            let router = overload.clone();
+            app.metrics.rejected_connections.add(1);
+            let router = refusal.clone();
             let client = Client { peer, stranger: None, time: app.limits.header_time.min(OVERLOAD_TIME) };
-            refused.retain(|connection| !connection.is_finished());
-            if refused.len() >= OVERLOAD
-                && let Some(oldest) = refused.pop_front()
-            {
-                oldest.abort();
-            }
-            refused.push_back(connections.spawn(async move {
+            overload.make_room();
+            let connection = connections.spawn(async move {
                 serve_stream(stream, client, tls, &app, router, stop).await;
-            }));
+            });
+            overload.add(peer.ip(), connection);
         }
     }
     drop(listener);

@@ -37,6 +37,7 @@ mod metadata;
 mod metrics;
 mod object_path;
 mod options;
+mod overload;
 mod password;
 mod principal;
 mod problem;

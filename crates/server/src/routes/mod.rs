@@ -156,14 +156,13 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 }
 
 /// Router of the connections beyond the limit: a sign of life, and the reason of refusal.
-pub(crate) fn overload_router(app: Arc<App>) -> Router {
-    let refuse = |State(app): State<Arc<App>>| async move {
-        app.metrics.rejected_connections.add(1);
+pub(crate) fn overload_router() -> Router {
+    let refuse = || async {
         let detail = "cannot serve the connection: too many are open; try again later";
         Problem::new(ProblemKind::TooManyConnections, detail).with(RETRY_AFTER, 5)
     };
     let health = axum::routing::get(status::health);
-    Router::new().route("/healthz", health).fallback(refuse).with_state(app)
+    Router::new().route("/healthz", health).fallback(refuse)
 }
 
 /// Outermost layer: logs and counts requests, and turns errors of the framework into problem bodies.

@@ -57,7 +57,10 @@ fn a_silent_body_ends_and_its_bytes_count() {
 
 #[test]
 fn connections_beyond_the_limit_are_told_so() {
-    let world = World::with(|options| options.limits.connections = 1);
+    let world = World::with(|options| {
+        options.limits.connections = 1;
+        options.limits.strangers = Some(2);
+    });
     let client = world.client();
     // An answered request shows that the first connection is being served.
     let mut first = client.start("GET", "/healthz", &[("Connection", "keep-alive")], None);
@@ -70,14 +73,29 @@ fn connections_beyond_the_limit_are_told_so() {
     let refused = client.get("/openapi.json").expect(503);
     assert_eq!(refused.problem(), "too-many-connections");
     assert_eq!(refused.header("retry-after"), Some("5"));
-    // Who watches the server is answered all the same, also if others say nothing.
-    let silent: Vec<_> =
-        (0..40).map(|_| client.start("GET", "/openapi.json", &[("X", "a")], Some(1))).collect();
+    // Who watches the server is answered all the same, also if others never end the heads of their requests.
+    let silent: Vec<_> = (0..40)
+        .map(|_| {
+            let mut stream = TcpStream::connect(client.address).unwrap();
+            let _ = stream.write_all(b"GET /openapi.json HTTP/1.1\r\nX: ");
+            stream
+        })
+        .collect();
     client.get("/healthz").expect(200);
     drop((first, silent));
     crate::status::until(&client, || {
         finish(client.start("GET", "/openapi.json", &[], None)).is_some_and(|answer| answer.status == 200)
     });
+    // The silent connections count.
+    let mut rejected = 0;
+    crate::status::until(&client, || {
+        let metrics = client.get("/metrics");
+        let text = String::from_utf8_lossy(&metrics.body);
+        let count = text.lines().find_map(|line| line.strip_prefix("holdfast_rejected_connections_total "));
+        rejected = count.map_or(0, |count| count.parse().unwrap());
+        metrics.status == 200
+    });
+    assert!(rejected >= 42, "{rejected}");
 }
 
 /// Connection from another address of this machine.
@@ -92,10 +110,22 @@ fn connect_from(address: &str, to: std::net::SocketAddr) -> TcpStream {
     stream
 }
 
+/// Asks with a token, on a connection that stays open.
+fn ask(stream: &mut TcpStream, token: &str) {
+    let request = format!("HEAD /catalog/list HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let (mut head, mut byte) = (Vec::new(), [0; 1]);
+    while !head.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head));
+}
+
 #[test]
 fn a_client_without_a_token_cannot_hold_all_connections() {
     let world = World::with(|options| {
-        options.limits.connections = 8;
+        options.limits.connections = 20;
         options.limits.strangers = Some(4);
     });
     let (_, token) = world.token(&[Scope::Read], None);
@@ -114,20 +144,42 @@ fn a_client_without_a_token_cannot_hold_all_connections() {
         })
         .collect();
     client.get("/healthz").expect(200);
-    // Clients with a token, even more than strangers are admitted, find room.
-    let kept: Vec<_> = (0..4)
+    // Clients with a token find room, also behind the same address, and more of them than strangers are admitted.
+    let mut kept = Vec::new();
+    for address in ["127.0.0.1", "127.0.0.2"] {
+        for _ in 0..6 {
+            let mut stream = connect_from(address, client.address);
+            ask(&mut stream, &token);
+            kept.push(stream);
+        }
+    }
+    // They keep it.
+    for stream in &mut kept {
+        ask(stream, &token);
+    }
+    drop((dribbled, kept));
+}
+
+#[test]
+fn a_client_of_an_open_server_cannot_hold_all_connections() {
+    let world = World::with(|options| {
+        options.limits.connections = 8;
+        options.limits.strangers = Some(4);
+    });
+    let client = world.client();
+    let headers = [("Content-Type", "application/json"), ("Expect", "100-continue")];
+    // Bodies that the server waits for.
+    let held: Vec<_> = (0..12)
         .map(|_| {
-            let mut stream = connect_from("127.0.0.2", client.address);
-            let request =
-                format!("GET /catalog/list HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n\r\n");
-            stream.write_all(request.as_bytes()).unwrap();
+            let mut stream = client.start("POST", "/tokens", &headers, Some(1000));
             let mut start = [0; 12];
             stream.read_exact(&mut start).unwrap();
-            assert_eq!(&start, b"HTTP/1.1 200");
+            assert_eq!(&start, b"HTTP/1.1 100");
             stream
         })
         .collect();
-    drop((dribbled, kept));
+    client.get("/catalog/list").expect(200);
+    drop(held);
 }
 
 #[test]
