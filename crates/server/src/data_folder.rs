@@ -96,7 +96,7 @@ fn check_entries(data: &Path, entries: &[OsString]) -> Result<(), ServerError> {
 /// True for the name of an entry that a server makes in its data folder.
 fn is_own(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
-    let base = COMPANIONS.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    let base = COMPANIONS.iter().find_map(|end| name.strip_suffix(*end)).unwrap_or(name);
     DATABASES.contains(&base) || OTHER_ENTRIES.contains(&base)
 }
 
