@@ -15,6 +15,17 @@ pub struct Destination {
     pub into: String,
 }
 
+/// Assignment of a destination to a folder tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// Name of the tree in the ledger.
+    pub folder: String,
+    /// Destination of its files.
+    pub destination: Destination,
+    /// False to forget the records of its files, so that the archive is asked for each.
+    pub keeps_files: bool,
+}
+
 impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.url.trim_end_matches('/'), self.project)?;
@@ -23,7 +34,7 @@ impl fmt::Display for Destination {
 }
 
 impl Ledger {
-    /// Destination of a folder tree; `None` if nothing was sent yet.
+    /// Destination of a folder tree; `None` if none was recorded.
     pub fn destination(&self, folder: &str) -> Result<Option<Destination>> {
         let sql = "SELECT url, project, into_path FROM destinations WHERE folder = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -33,18 +44,26 @@ impl Ledger {
         Ok(row.optional()?)
     }
 
-    /// Records the destination of a folder tree.
-    pub fn set_destination(&mut self, folder: &str, destination: &Destination) -> Result<()> {
+    /// Binds folder trees to their destinations, all or none of them.
+    pub fn bind(&mut self, bindings: &[Binding]) -> Result<()> {
         self.write(|connection| {
-            let sql = "INSERT OR REPLACE INTO destinations(folder, url, project, into_path) VALUES (?1, ?2, ?3, ?4)";
-            let Destination { url, project, into } = destination;
-            connection.prepare_cached(sql)?.execute(params![folder, url, project, into]).map(drop)
+            for Binding { folder, destination, keeps_files } in bindings {
+                let sql = "INSERT OR REPLACE INTO destinations(folder, url, project, into_path) VALUES (?1, ?2, ?3, ?4)";
+                let Destination { url, project, into } = destination;
+                connection.prepare_cached(sql)?.execute(params![folder, url, project, into])?;
+                if !keeps_files {
+                    let sql = "DELETE FROM files WHERE folder = ?1";
+                    connection.prepare_cached(sql)?.execute([folder])?;
+                }
+            }
+            Ok(())
         })
     }
 
-    /// True if the ledger has records of files of a folder tree.
-    pub fn has_files(&self, folder: &str) -> Result<bool> {
-        let sql = "SELECT 1 FROM files WHERE folder = ?1 LIMIT 1";
+    /// True if the ledger has files of a folder tree that were sent, or of which an upload is unfinished.
+    pub fn has_sent_files(&self, folder: &str) -> Result<bool> {
+        let sql = "SELECT 1 FROM files WHERE folder = ?1
+             AND (upload IS NOT NULL OR stage IN ('sending', 'verifying', 'done')) LIMIT 1";
         let mut statement = self.connection.prepare_cached(sql)?;
         Ok(statement.query_row([folder], |_| Ok(())).optional()?.is_some())
     }

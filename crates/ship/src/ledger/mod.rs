@@ -12,7 +12,7 @@ mod schema;
 mod throughput;
 mod versions;
 
-pub use destinations::Destination;
+pub use destinations::{Binding, Destination};
 pub use events::{LedgerEvent, MOST_EVENTS};
 pub use files::{FileKey, FileRow, FileStage};
 pub use journal::Journal;

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Folder tree that is shipped.
 pub(super) struct Folder {
     pub(super) root: PathBuf,
-    /// Name of the tree in the ledger.
+    /// Name of the tree in the ledger, where trees with the same root have different names.
     pub(super) name: String,
     pub(super) filter: PathFilter,
     pub(super) end: RunEnd,

@@ -3,7 +3,7 @@
 use crate::refusals::TinyDisk;
 use crate::shipping::{Archive, Running, noise, until};
 use holdfast_ship::ledger::Ledger;
-use holdfast_ship::settings::Settings;
+use holdfast_ship::settings::{FolderSettings, Settings};
 use holdfast_ship::shipper::{Notice, STATUS_FILE, Status, Until, ship};
 use std::fs;
 use std::path::Path;
@@ -103,4 +103,92 @@ fn a_full_disk_of_the_state_ends_no_shipping() {
     let again = once(&settings).unwrap();
     assert_eq!((again.totals.sent_bytes, again.counts.delivered), (0, 201));
     assert!(settings.state.folder.join(STATUS_FILE).is_file());
+}
+
+#[test]
+fn one_tree_with_two_destinations_is_sent_to_both() {
+    let archive = Archive::start();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("run"), noise(1000, 1)).unwrap();
+    let mut settings = quick(&archive, folder.path());
+    settings.folders.push(settings.folders[0].clone());
+    settings.folders[0].into = "a".to_owned();
+    settings.folders[1].into = "b".to_owned();
+    assert_eq!(once(&settings).unwrap().totals.files, 2);
+    assert_eq!(archive.paths(), ["a/run", "b/run"]);
+    // Each table has state of its own, in any order.
+    settings.folders.reverse();
+    assert_eq!(once(&settings).unwrap().totals.sent_bytes, 0);
+    settings.folders.pop();
+    fs::write(folder.path().join("late"), noise(1000, 2)).unwrap();
+    assert_eq!(once(&settings).unwrap().totals.files, 1);
+    assert_eq!(archive.paths(), ["a/run", "b/late", "b/run"]);
+    let mut both = settings.clone();
+    both.folders.push(both.folders[0].clone());
+    both.folders[1].into = "a".to_owned();
+    assert_eq!(once(&both).unwrap().totals.files, 1);
+    assert_eq!(archive.paths(), ["a/late", "a/run", "b/late", "b/run"]);
+}
+
+#[test]
+fn state_without_sent_files_belongs_to_no_destination() {
+    let archive = Archive::start();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("run"), noise(1000, 1)).unwrap();
+    let settings = quick(&archive, folder.path());
+    let mut mistaken = settings.clone();
+    mistaken.archive.url = "http://127.0.0.1:1".to_owned();
+    let running = Running::start(mistaken);
+    running.wait("outage", |notice| matches!(notice, Notice::OutageBegan { .. }));
+    running.stop();
+    assert_eq!(once(&settings).unwrap().totals.files, 1);
+}
+
+#[test]
+fn a_refused_start_binds_no_tree() {
+    let archive = Archive::start();
+    let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(old.path().join("run"), noise(1000, 1)).unwrap();
+    let settings = quick(&archive, old.path());
+    once(&settings).unwrap();
+    let mut renamed = settings.clone();
+    renamed.archive.project = "another".to_owned();
+    renamed.folders.insert(0, FolderSettings::new(new.path()));
+    assert!(once(&renamed).unwrap_err().contains("delivery to "));
+    let ledger = Ledger::read(&settings.state.folder).unwrap();
+    assert_eq!(ledger.destination(&new.path().to_string_lossy()).unwrap(), None);
+}
+
+#[test]
+fn state_of_an_unknown_destination_counts_for_none() {
+    let (archive, other) = (Archive::start(), Archive::start());
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("run"), noise(1000, 1)).unwrap();
+    let mut settings = quick(&archive, folder.path());
+    once(&settings).unwrap();
+    let state = settings.state.folder.clone();
+    let connection = rusqlite::Connection::open(state.join("ledger.db")).unwrap();
+    connection.execute_batch("DROP TABLE destinations; PRAGMA user_version = 1").unwrap();
+    drop(connection);
+    fs::remove_file(state.join(STATUS_FILE)).unwrap();
+    settings.archive.url = other.url();
+    settings.archive.token_file = Some(other.token.clone());
+    assert_eq!(once(&settings).unwrap().totals.files, 1);
+    assert_eq!(other.paths(), ["run"]);
+}
+
+#[test]
+fn files_that_are_removed_after_delivery_follow_a_new_destination() {
+    let (archive, other) = (Archive::start(), Archive::start());
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("run"), noise(1000, 1)).unwrap();
+    let mut settings = quick(&archive, folder.path());
+    once(&settings).unwrap();
+    settings.archive.url = other.url();
+    settings.archive.token_file = Some(other.token.clone());
+    settings.folders[0].into = "below".to_owned();
+    settings.folders[0].removes = true;
+    assert_eq!(once(&settings).unwrap().totals.files, 1);
+    assert_eq!(other.paths(), ["below/run"]);
+    assert!(!folder.path().join("run").exists());
 }

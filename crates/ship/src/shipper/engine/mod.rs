@@ -104,8 +104,8 @@ impl Engine {
         let endpoint = settings.archive.endpoint()?;
         let site = Site::connect(&endpoint).map_err(|error| ShipError(error.message))?;
         let folders = settings.folders.iter().map(Folder::new).collect::<Result<Vec<_>, _>>();
-        let folders = folders.map_err(|reason| ShipError(format!("cannot watch a folder: {reason}")))?;
-        destination::check(&mut ledger, &settings, endpoint.url.as_str(), &folders)?;
+        let mut folders = folders.map_err(|reason| ShipError(format!("cannot watch a folder: {reason}")))?;
+        destination::bind(&mut ledger, &settings, endpoint.url.as_str(), &mut folders)?;
         let connections = settings.network.connections;
         let (answers, mut incoming) = mpsc::unbounded_channel();
         let limit = settings.network.rate_schedule().limit_at(jiff::Zoned::now().datetime());

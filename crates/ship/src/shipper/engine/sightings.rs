@@ -276,7 +276,7 @@ impl Engine {
             ledger::FileKey { folder: self.folders[folder].name.clone(), relative: relative.to_owned() };
         let mut row = self.ledger.file(&name)?;
         if let (None, Some(seen)) = (&row, observed) {
-            row = self.renamed_meanwhile(&name, seen)?;
+            row = self.renamed_meanwhile(folder, &name, seen)?;
         }
         let upload = row.as_ref().and_then(|row| Some((row.upload.clone()?, row.upload_path.clone()?)));
         let address = upload.as_ref().and_then(|(address, _)| address.parse::<UploadAddress>().ok());
@@ -320,11 +320,13 @@ impl Engine {
     /// Row of a file that was renamed while no shipper watched.
     pub(super) fn renamed_meanwhile(
         &mut self,
+        folder: usize,
         name: &ledger::FileKey,
         seen: &Observation,
     ) -> ledger::Result<Option<FileRow>> {
         let rows = self.ledger.files_by_inode(seen.identity.device, seen.identity.inode)?;
-        let is_gone = |row: &FileRow| !Path::new(&row.key.folder).join(&row.key.relative).exists();
+        let root = &self.folders[folder].root;
+        let is_gone = |row: &FileRow| !root.join(&row.key.relative).exists();
         let found = rows
             .into_iter()
             .find(|row| row.upload.is_some() && row.key.folder == name.folder && is_gone(row));
