@@ -11,7 +11,7 @@ use holdfast_ship::planning::BitRate;
 use holdfast_ship::statistics::{HistogramRow, MinuteRow, rate_bin};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 fn objects(said: &Said) -> Vec<Value> {
@@ -69,11 +69,13 @@ fn closed_holds_of_a_ring_are_shipped_as_datasets() {
     let site = Site::start(dir, &[]);
     held(dir);
     ends(dir, "hold r.hf --stream log --ordinals 100..400 --reason x --owner ship", 0);
-    let settings = format!(
-        "[archive]\nurl = \"{}\"\nproject = \"array\"\n[[ring]]\nring = \"r.hf\"\ninto = \"holds\"\n[state]\nfolder = \"st\"\n",
-        site.url()
-    );
-    fs::write(dir.join("ship.toml"), settings).unwrap();
+    let ring = |path: &str, into: &str| format!("[[ring]]\nring = \"{path}\"\ninto = \"{into}\"\n");
+    let configure = |rings: &str| {
+        let archive = format!("[archive]\nurl = \"{}\"\nproject = \"array\"\n", site.url());
+        let text = format!("{archive}{rings}[state]\nfolder = \"st\"\n");
+        fs::write(dir.join("ship.toml"), text).unwrap();
+    };
+    configure(&ring("r.hf", "holds"));
     let said = objects(&ends(dir, "ship ship.toml --once --json", 0));
     let delivered = said.iter().find(|event| event["event"] == "delivered").unwrap();
     let path = delivered["path"].as_str().unwrap();
@@ -90,9 +92,26 @@ fn closed_holds_of_a_ring_are_shipped_as_datasets() {
     // The hold of another owner stays, the shipped one is released, and its dataset removed.
     let holds = objects(&ends(dir, "holds r.hf --json", 0));
     assert!(holds.len() == 1 && holds[0]["owner"] != "ship", "{holds:?}");
-    let left: Vec<_> =
-        fs::read_dir(dir.join("st/rings/0")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["staged"]);
+    let within = |folder: &Path| -> Vec<PathBuf> {
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    let staging = within(&dir.join("st/rings")).remove(0);
+    assert_eq!(within(&staging), [staging.join("staged")]);
+    // What is staged already, also by an earlier version, goes where the ring's table says now.
+    fs::write(staging.join("hold-98.mcap"), "staged").unwrap();
+    fs::create_dir(dir.join("st/rings/0")).unwrap();
+    fs::write(dir.join("st/rings/0/hold-99.mcap"), "staged earlier").unwrap();
+    configure(&ring("r.hf", "later"));
+    ends(dir, "ship ship.toml --once", 0);
+    site.ends("get /array/later/hold-98.mcap staged", 0);
+    site.ends("get /array/later/hold-99.mcap earlier", 0);
+    assert!(within(&dir.join("st/rings/0")).is_empty());
+    // A table before that of the ring changes nothing for it.
+    fs::copy(dir.join("r.hf"), dir.join("other.hf")).unwrap();
+    fs::write(staging.join("hold-97.mcap"), "staged last").unwrap();
+    configure(&format!("{}{}", ring("other.hf", "other"), ring("r.hf", "later")));
+    ends(dir, "ship ship.toml --once", 0);
+    site.ends("get /array/later/hold-97.mcap last", 0);
 }
 
 /// Writes the ledger of a shipper whose archive was away for two hours, by a simulated clock: production of 256 kb/s,

@@ -28,19 +28,21 @@ impl RingFeeds {
     /// Adds the staging folders to the settings and starts the threads; with `once`, stages what is there and returns.
     pub(super) fn start(settings: &mut Settings, once: bool, stop: &Arc<AtomicBool>) -> Result<Self> {
         let mut threads = Vec::new();
+        let mut names: Vec<String> = Vec::new();
+        let staged = settings.state.folder.join("rings");
         for (number, ring) in settings.rings.clone().into_iter().enumerate() {
             let path = session::ring_path(&ring.ring)?;
-            let folder = settings.state.folder.join("rings").join(format!("{number}"));
+            let name = folder_name(&path, &names)?;
+            let folder = staged.join(&name);
+            names.push(name);
             std::fs::create_dir_all(&folder)
                 .map_err(|error| Failure::io("cannot make the folder", &folder, &error))?;
-            settings.folders.push(FolderSettings {
-                into: ring.into.clone(),
-                priority: ring.priority,
-                include: vec!["hold-*.mcap".to_owned()],
-                quiet: STEP,
-                removes: true,
-                ..FolderSettings::new(&folder)
-            });
+            settings.folders.push(staging_folder(&ring, &folder));
+            // Earlier versions named the folders by the order of the tables.
+            let numbered = staged.join(format!("{number}"));
+            if has_datasets(&numbered) {
+                settings.folders.push(staging_folder(&ring, &numbered));
+            }
             if once {
                 feed(&ring, &path, &folder, true, stop)?;
                 continue;
@@ -60,6 +62,35 @@ impl RingFeeds {
         }
         Ok(())
     }
+}
+
+/// Name of the staging folder of a ring, wherever its table stands. Further tables of the same ring get numbers.
+fn folder_name(ring: &Path, others: &[String]) -> Result<String> {
+    let absolute = std::path::absolute(ring);
+    let absolute = absolute.map_err(|error| Failure::io("cannot find the ring", ring, &error))?;
+    let hash = blake3::hash(absolute.as_os_str().as_encoded_bytes());
+    let name: String = hash.to_hex().chars().take(16).collect();
+    let count = others.iter().filter(|other| other.starts_with(&name)).count();
+    Ok(if count == 0 { name } else { format!("{name}-{count}") })
+}
+
+/// Settings that ship the staged datasets of a ring from a folder.
+fn staging_folder(ring: &RingSettings, folder: &Path) -> FolderSettings {
+    FolderSettings {
+        into: ring.into.clone(),
+        priority: ring.priority,
+        include: vec!["hold-*.mcap".to_owned()],
+        quiet: STEP,
+        removes: true,
+        ..FolderSettings::new(folder)
+    }
+}
+
+/// True if a folder has staged datasets.
+fn has_datasets(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|entries| {
+        entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("hold-"))
+    })
 }
 
 /// Stages holds until the stop; a ring that cannot be read is tried again.
