@@ -238,6 +238,7 @@ impl Engine {
             self.flushed = Some(Instant::now());
             self.meter.flush(minute, &mut self.ledger);
             self.ledger.set_backlog(minute, counts.backlog_bytes);
+            self.unsent.drop_gone();
         }
         let synced = self.ledger.sync().map_err(ShipError::from);
         let outage =

@@ -64,7 +64,7 @@ impl Engine {
                 return Ok(());
             }
             SightingKind::Unshippable(text) => {
-                self.unshippable(&path, &text);
+                self.unshippable(folder, &path, &text);
                 return Ok(());
             }
             SightingKind::Changed
@@ -122,7 +122,7 @@ impl Engine {
                 Found::File(seen) => self.seen(folder, &seen, false)?,
                 Found::Marker(seen) => self.marked(folder, &seen.relative),
                 Found::Unshippable { path, reason } => {
-                    self.unshippable(&path, &reason);
+                    self.unshippable(folder, &path, &reason);
                 }
             }
         }
@@ -169,22 +169,23 @@ impl Engine {
                 Ok(())
             }
             Err(error) => {
-                self.unshippable(Path::new(relative), &format!("{error}; check the file"));
+                self.unshippable(folder, Path::new(relative), &format!("{error}; check the file"));
                 Ok(())
             }
         }
     }
 
     /// Tells of a file or folder that cannot be sent.
-    fn unshippable(&mut self, path: &Path, reason: &str) {
-        let path = path.to_string_lossy();
-        self.unsent.add(&path, reason);
-        self.warn("warning", &path, reason);
+    fn unshippable(&mut self, folder: usize, path: &Path, reason: &str) {
+        let shown = path.to_string_lossy();
+        self.unsent.add(self.folders[folder].root.join(path), &shown, reason);
+        self.warn("warning", &shown, reason);
     }
 
     pub(super) fn seen(&mut self, folder: usize, seen: &FileSeen, is_closed: bool) -> ledger::Result<()> {
         let now = self.now();
         let observed = observation(seen);
+        self.unsent.sighted(&self.folders[folder].root.join(&seen.relative));
         let (key, is_new) = match self.files.key(folder, &seen.relative) {
             Some(key) => (key, false),
             None => (self.meet(folder, &seen.relative, Some(&observed))?, true),
@@ -389,7 +390,7 @@ impl Engine {
             let relative = file.relative.clone();
             let was_sent = self.fleet.get(key).is_some_and(|transfer| transfer.delivery().is_some());
             if !was_sent {
-                self.unsent.add(&relative, "it was deleted before the archive had it");
+                self.unsent.add_lost(path, &relative);
                 self.notices.push(Notice::Lost { path: relative });
             }
             self.forget(key);
