@@ -4,16 +4,12 @@ use super::{FileKey, FileRow, Ledger, LedgerEvent, Result, ShippedVersion};
 use crate::statistics::{HistogramRow, MinuteRow};
 use std::collections::HashMap;
 
-/// Changes that wait at most, but for those of files: some hundred megabytes.
+/// Changes that wait at most, but for those of files: some hundred megabytes. Beyond it, removed files lose their versions.
 const MOST_CHANGES: usize = 1 << 20;
 
-/// Change of the ledger.
+/// Change of the ledger that is about no file.
 #[derive(Clone, Debug, PartialEq)]
 enum Change {
-    PutFile(FileRow),
-    RemoveFile(FileKey),
-    RenameFile(FileKey, FileKey),
-    FinishFile(FileRow, ShippedVersion),
     Event(LedgerEvent),
     Throughput(MinuteRow, Vec<HistogramRow>),
     Backlog(i64, u64),
@@ -21,14 +17,14 @@ enum Change {
     EndOutage(i64),
 }
 
-/// Ledger with the changes that wait to be written.
+/// Ledger with the changes that wait to be written. Only the last change of each file waits.
 #[derive(Debug)]
 pub struct Journal {
     ledger: Ledger,
     changes: Vec<Change>,
-    /// Records of the files that the changes are about; `None` for removed ones.
+    /// Records of the files that have changed; `None` for removed ones.
     files: HashMap<FileKey, Option<FileRow>>,
-    /// Newest versions among the changes.
+    /// Newest versions of the files that were shipped.
     versions: HashMap<FileKey, ShippedVersion>,
 }
 
@@ -40,12 +36,12 @@ impl Journal {
 
     /// Makes all changes durable together. After an error they wait for the next call.
     pub fn sync(&mut self) -> Result<()> {
-        if self.changes.is_empty() {
+        if self.changes.is_empty() && self.files.is_empty() && self.versions.is_empty() {
             return Ok(());
         }
         self.ledger.begin()?;
-        let written = self.changes.iter().try_for_each(|change| apply(&mut self.ledger, change));
-        if let Err(error) = written.and_then(|()| self.ledger.commit()) {
+        let written = self.write().and_then(|()| self.ledger.commit());
+        if let Err(error) = written {
             self.ledger.roll_back();
             return Err(error);
         }
@@ -55,11 +51,24 @@ impl Journal {
         Ok(())
     }
 
+    fn write(&mut self) -> Result<()> {
+        let Self { ledger, changes, files, versions } = self;
+        for (key, row) in &*files {
+            match row {
+                Some(row) => ledger.put_file(row)?,
+                None => ledger.remove_file(key)?,
+            }
+        }
+        versions.values().try_for_each(|version| ledger.put_version(version))?;
+        changes.iter().try_for_each(|change| apply(ledger, change))
+    }
+
     fn add(&mut self, change: Change) {
         if self.changes.len() >= MOST_CHANGES {
-            self.changes.retain(|change| {
-                !matches!(change, Change::Event(_) | Change::Throughput(..) | Change::Backlog(..))
-            });
+            self.changes.retain(|change| matches!(change, Change::BeginOutage(..) | Change::EndOutage(_)));
+        }
+        if self.changes.len() >= MOST_CHANGES {
+            self.changes.drain(..MOST_CHANGES / 2);
         }
         self.changes.push(change);
     }
@@ -100,31 +109,34 @@ impl Journal {
 
     /// Inserts or replaces the record of a file.
     pub fn put_file(&mut self, row: FileRow) {
-        self.files.insert(row.key.clone(), Some(row.clone()));
-        self.add(Change::PutFile(row));
+        self.files.insert(row.key.clone(), Some(row));
     }
 
     /// Removes the record of a file that is gone.
     pub fn remove_file(&mut self, key: FileKey) {
-        self.files.insert(key.clone(), None);
-        self.add(Change::RemoveFile(key));
+        if self.versions.len() > MOST_CHANGES {
+            self.versions.remove(&key);
+        }
+        if matches!(self.ledger.file(&key), Ok(None)) {
+            self.files.remove(&key);
+        } else {
+            self.files.insert(key, None);
+        }
     }
 
     /// Gives a file another name, in the place of the file that had it.
     pub fn rename_file(&mut self, from: &FileKey, to: &FileKey) -> Result<()> {
         if let Some(row) = self.file(from)? {
             self.files.insert(to.clone(), Some(FileRow { key: to.clone(), ..row }));
-            self.files.insert(from.clone(), None);
-            self.add(Change::RenameFile(from.clone(), to.clone()));
+            self.remove_file(from.clone());
         }
         Ok(())
     }
 
     /// Records a shipped version together with the new record of its file.
     pub fn finish_file(&mut self, row: FileRow, version: ShippedVersion) {
-        self.files.insert(row.key.clone(), Some(row.clone()));
-        self.versions.insert(version.key.clone(), version.clone());
-        self.add(Change::FinishFile(row, version));
+        self.files.insert(row.key.clone(), Some(row));
+        self.versions.insert(version.key.clone(), version);
     }
 
     /// Adds an event to the changes.
@@ -155,14 +167,60 @@ impl Journal {
 
 fn apply(ledger: &mut Ledger, change: &Change) -> Result<()> {
     match change {
-        Change::PutFile(row) => ledger.put_file(row),
-        Change::RemoveFile(key) => ledger.remove_file(key),
-        Change::RenameFile(from, to) => ledger.rename_file(from, to),
-        Change::FinishFile(row, version) => ledger.finish_file(row, version),
         Change::Event(event) => ledger.add_event(event),
         Change::Throughput(minute, rates) => ledger.add_throughput(minute, rates),
         Change::Backlog(minute, bytes) => ledger.set_backlog(*minute, *bytes),
         Change::BeginOutage(begin_ms, reason) => ledger.begin_outage(*begin_ms, reason),
         Change::EndOutage(end_ms) => ledger.end_outage(*end_ms),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::FileStage;
+
+    fn row(name: &str, inode: u64) -> FileRow {
+        let key = FileKey { folder: "/f".to_owned(), relative: name.to_owned() };
+        FileRow { key, device: 1, inode, upload: None, upload_path: None, stage: FileStage::Done }
+    }
+
+    fn version(row: &FileRow, number: i64) -> ShippedVersion {
+        ShippedVersion {
+            key: row.key.clone(),
+            shipped_ms: number,
+            size: 1,
+            modified_ns: number,
+            changed_ns: number,
+            blake3: blake3::hash(&number.to_le_bytes()),
+            version: number.to_string(),
+            verified: true,
+        }
+    }
+
+    #[test]
+    fn only_the_last_change_of_a_file_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::new(Ledger::open(folder.path()).unwrap());
+        for number in 0..1000 {
+            let (same, passing) = (row("same", 7), row(&format!("passing-{number}"), 8));
+            journal.finish_file(same.clone(), version(&same, number));
+            journal.put_file(passing.clone());
+            journal.remove_file(passing.key);
+        }
+        journal.put_file(row("before", 9));
+        journal.rename_file(&row("before", 9).key, &row("after", 9).key).unwrap();
+        assert_eq!((journal.changes.len(), journal.files.len(), journal.versions.len()), (0, 2, 1));
+        journal.sync().unwrap();
+        assert_eq!(journal.ledger.files("/f").unwrap(), [row("after", 9), row("same", 7)]);
+        assert_eq!(journal.newest_version(&row("same", 7).key).unwrap(), Some(version(&row("same", 7), 999)));
+        // A durable record is renamed and removed, too.
+        journal.rename_file(&row("after", 9).key, &row("same", 7).key).unwrap();
+        journal.sync().unwrap();
+        assert_eq!(journal.ledger.files("/f").unwrap(), [row("same", 9)]);
+        journal.remove_file(row("same", 9).key);
+        assert!(journal.files("/f").unwrap().is_empty());
+        journal.sync().unwrap();
+        assert!(journal.ledger.files("/f").unwrap().is_empty());
     }
 }

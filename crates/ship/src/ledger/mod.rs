@@ -19,7 +19,7 @@ pub use journal::Journal;
 pub use outages::OutageRow;
 pub use versions::ShippedVersion;
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use rustix::fs::FlockOperation;
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -38,20 +38,44 @@ const DATABASE_FILE: &str = "ledger.db";
 
 /// Error of the ledger, of the form "cannot VERB OBJECT: REASON; REMEDY".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct LedgerError(String);
+#[error("{text}")]
+pub struct LedgerError {
+    text: String,
+    is_passing: bool,
+}
 
 impl LedgerError {
     fn folder(folder: &Path, reason: impl std::fmt::Display, remedy: &str) -> Self {
-        Self(format!("cannot use the state folder {}: {reason}; {remedy}", folder.display()))
+        let text = format!("cannot use the state folder {}: {reason}; {remedy}", folder.display());
+        Self { text, is_passing: false }
+    }
+
+    /// True if the disk of the ledger takes nothing now and may later: it is full, read-only or away. A damaged ledger stays so.
+    pub fn is_passing(&self) -> bool {
+        self.is_passing
     }
 }
 
 impl From<rusqlite::Error> for LedgerError {
     fn from(error: rusqlite::Error) -> Self {
-        let full = matches!(error.sqlite_error_code(), Some(rusqlite::ErrorCode::DiskFull));
-        let remedy = if full { "make room on its disk" } else { "check the state folder and its disk" };
-        Self(format!("cannot use the ledger: {error}; {remedy}"))
+        let code = error.sqlite_error_code();
+        let is_full = code == Some(ErrorCode::DiskFull);
+        let remedy = if is_full { "make room on its disk" } else { "check the state folder and its disk" };
+        let is_passing = matches!(
+            code,
+            Some(
+                ErrorCode::DiskFull
+                    | ErrorCode::ReadOnly
+                    | ErrorCode::SystemIoFailure
+                    | ErrorCode::CannotOpen
+                    | ErrorCode::PermissionDenied
+                    | ErrorCode::DatabaseBusy
+                    | ErrorCode::DatabaseLocked
+                    | ErrorCode::FileLockingProtocolFailed
+                    | ErrorCode::OutOfMemory
+            )
+        );
+        Self { text: format!("cannot use the ledger: {error}; {remedy}"), is_passing }
     }
 }
 

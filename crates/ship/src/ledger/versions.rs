@@ -61,6 +61,11 @@ pub(super) fn put(connection: &Connection, version: &ShippedVersion) -> rusqlite
 }
 
 impl Ledger {
+    /// Inserts or replaces a shipped version.
+    pub(super) fn put_version(&mut self, version: &ShippedVersion) -> Result<()> {
+        self.write(|connection| put(connection, version))
+    }
+
     /// Newest shipped version of a file; `None` if there is none.
     pub fn newest_version(&self, key: &FileKey) -> Result<Option<ShippedVersion>> {
         let sql = format!(

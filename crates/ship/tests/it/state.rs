@@ -192,3 +192,22 @@ fn files_that_are_removed_after_delivery_follow_a_new_destination() {
     assert_eq!(other.paths(), ["below/run"]);
     assert!(!folder.path().join("run").exists());
 }
+
+#[test]
+fn a_damaged_ledger_ends_the_shipper_with_its_error() {
+    let archive = Archive::start();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("run"), noise(1000, 1)).unwrap();
+    let settings = quick(&archive, folder.path());
+    let database = settings.state.folder.join("ledger.db");
+    let mut damage = |notice: &Notice| {
+        if matches!(notice, Notice::Delivered { .. }) {
+            // The shipper writes this table, and never reads it.
+            let connection = rusqlite::Connection::open(&database).unwrap();
+            connection.execute_batch("DROP TABLE backlog").unwrap();
+        }
+    };
+    let ended = ship(settings, Until::Shipped, &|| false, &mut damage);
+    let error = ended.unwrap_err().to_string();
+    assert!(error.starts_with("cannot use the ledger: ") && error.contains("backlog"), "{error}");
+}

@@ -158,11 +158,11 @@ impl Engine {
                         count += 1;
                         next = if count < BATCH { incoming.try_recv().ok() } else { None };
                     }
-                    engine.sync();
+                    engine.sync()?;
                 }
                 Some(message) = sightings.recv() => {
                     engine.message(message, &messages)?;
-                    engine.sync();
+                    engine.sync()?;
                 }
                 () = tokio::time::sleep_until(wake.into()) => {}
                 _ = tick.tick() => {
@@ -193,12 +193,22 @@ impl Engine {
     }
 
     /// Makes the changes of the ledger durable. While its disk takes nothing, each tick tries again.
-    fn sync(&mut self) {
+    fn sync(&mut self) -> Result<(), ShipError> {
         if self.is_unwritten {
-            return;
+            return Ok(());
         }
-        if let Err(error) = self.ledger.sync() {
-            self.note_state(Err(error.into()));
+        let synced = self.sync_ledger()?;
+        if synced.is_err() {
+            self.note_state(synced);
+        }
+        Ok(())
+    }
+
+    /// Tries to make the changes of the ledger durable. The outer error stays, the inner one may pass.
+    fn sync_ledger(&mut self) -> Result<Result<(), ShipError>, ShipError> {
+        match self.ledger.sync() {
+            Err(error) if !error.is_passing() => Err(error.into()),
+            synced => Ok(synced.map_err(ShipError::from)),
         }
     }
 
@@ -240,7 +250,7 @@ impl Engine {
             self.ledger.set_backlog(minute, counts.backlog_bytes);
             self.unsent.drop_gone();
         }
-        let synced = self.ledger.sync().map_err(ShipError::from);
+        let synced = self.sync_ledger()?;
         let outage =
             self.fleet.link().outage().map(|(outage, since)| (outage, self.now().saturating_sub(since)));
         let roots = self.folders.iter().map(|folder| folder.root.as_path());
