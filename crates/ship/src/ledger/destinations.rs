@@ -44,6 +44,20 @@ impl Ledger {
         Ok(row.optional()?)
     }
 
+    /// Destinations of all folder trees; none if an earlier version wrote the ledger.
+    pub fn destinations(&self) -> Result<Vec<Destination>> {
+        let sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'destinations'";
+        if self.connection.query_row(sql, [], |_| Ok(())).optional()?.is_none() {
+            return Ok(Vec::new());
+        }
+        let sql = "SELECT url, project, into_path FROM destinations ORDER BY folder";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map([], |row| {
+            Ok(Destination { url: row.get(0)?, project: row.get(1)?, into: row.get(2)? })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
     /// Binds folder trees to their destinations, all or none of them.
     pub fn bind(&mut self, bindings: &[Binding]) -> Result<()> {
         self.write(|connection| {

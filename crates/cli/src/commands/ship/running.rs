@@ -10,10 +10,11 @@ use holdfast_base::{ByteSize, clean};
 use holdfast_client::json::ShipEvent;
 use holdfast_client::times;
 use holdfast_remote::Endpoint;
+use holdfast_ship::ledger::Ledger;
 use holdfast_ship::settings::{FolderEnd, FolderSettings, Settings};
 use holdfast_ship::shipper::{Notice, Status, UnsentFile, Until, ship};
 use holdfast_ship::{RateLimit, transfer::Delivery};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 pub(super) fn run(shipping: &Shipping, out: &mut Out) -> Result<()> {
@@ -122,16 +123,29 @@ fn settings(shipping: &Shipping) -> Result<Settings> {
 }
 
 /// State folder of a source and its destination: the same at each start.
-fn state_folder(source: &std::path::Path, to: &str, into: Option<&str>) -> Result<PathBuf> {
+fn state_folder(source: &Path, to: &str, into: Option<&str>) -> Result<PathBuf> {
     let source = std::fs::canonicalize(source);
     let source = source.map_err(|error| Failure::io("cannot find the folder", &shipping_path(to), &error))?;
+    let into = into.unwrap_or_default().trim_matches('/');
+    Ok(state_folder_below(&folders::state().join("ship"), &source, to, into))
+}
+
+/// State folder below a parent. Earlier versions had one for every `into`; it stays with the `into` of its ledger.
+fn state_folder_below(parent: &Path, source: &Path, to: &str, into: &str) -> PathBuf {
+    let folder = |hasher: &blake3::Hasher| {
+        let name: String = hasher.finalize().to_hex().chars().take(16).collect();
+        parent.join(name)
+    };
     let mut hasher = blake3::Hasher::new();
     hasher.update(source.as_os_str().as_encoded_bytes()).update(b"\0").update(to.as_bytes());
-    if let Some(into) = into.map(|into| into.trim_matches('/')).filter(|into| !into.is_empty()) {
-        hasher.update(b"\0").update(into.as_bytes());
-    }
-    let name: String = hasher.finalize().to_hex().chars().take(16).collect();
-    Ok(folders::state().join("ship").join(name))
+    let shared = folder(&hasher);
+    hasher.update(b"\0").update(into.as_bytes());
+    let own = folder(&hasher);
+    let is_usable = match Ledger::read(&shared).and_then(|ledger| ledger.destinations()) {
+        Ok(known) => known.is_empty() || known.iter().any(|known| known.into == into),
+        Err(_) => into.is_empty(),
+    };
+    if is_usable && !own.exists() { shared } else { own }
 }
 
 fn shipping_path(to: &str) -> PathBuf {
@@ -189,4 +203,30 @@ fn say(notice: &Notice, out: &mut Out) -> Result<()> {
         }
     };
     if out.is_json() { out.object(&event) } else { out.line(line) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_ship::ledger::{Binding, Destination};
+
+    #[test]
+    fn a_state_folder_of_an_earlier_version_stays_with_its_into() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = |into: &str| state_folder_below(parent.path(), Path::new("/runs"), "http://a/p", into);
+        let (shared, a, b) = (folder(""), folder("a"), folder("b"));
+        assert!(shared != a && a != b);
+        // The ledger of an earlier version tells no `into`.
+        let mut ledger = Ledger::open(&shared).unwrap();
+        assert_eq!([folder(""), folder("a"), folder("b")], [shared.clone(), shared.clone(), shared.clone()]);
+        let destination =
+            Destination { url: "http://a".to_owned(), project: "p".to_owned(), into: "a".to_owned() };
+        let binding = Binding { folder: "/runs".to_owned(), destination, keeps_files: true };
+        ledger.bind(&[binding]).unwrap();
+        assert_eq!([folder("a"), folder("b")], [shared.clone(), b]);
+        assert_ne!(folder(""), shared);
+        // A folder that an `into` has of its own comes first.
+        drop(Ledger::open(&a).unwrap());
+        assert_eq!(folder("a"), a);
+    }
 }
