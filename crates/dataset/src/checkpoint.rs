@@ -51,6 +51,11 @@ impl Checkpoint {
         Ok(last)
     }
 
+    /// Finds the whole checkpoint of the file that lies before this one.
+    pub fn before(&self, file: &dyn RangeRead) -> Result<Option<Self>, DatasetError> {
+        Self::last_of(&Front { file, size: self.at })
+    }
+
     /// Writes the dataset up to this checkpoint of a file. `None` if a part of the file is damaged.
     pub fn complete<W: Write>(
         &self,

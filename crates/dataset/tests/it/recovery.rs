@@ -278,3 +278,28 @@ fn damage_before_a_checkpoint_makes_no_dataset() {
     let checkpoint = Checkpoint::last_of(&file).unwrap().unwrap();
     assert!(checkpoint.complete(&file, Vec::new()).unwrap().is_none());
 }
+
+#[test]
+fn damage_behind_a_checkpoint_leaves_the_dataset_up_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    fs::write(dir.join("in.txt"), "line\n".repeat(60)).unwrap();
+    let source = format!("--source file:{} --name lines --frame lines", dir.join("in.txt").display());
+    let ring = record(dir, &format!("--size 4MiB --slot 64KiB {source}"));
+    let (file, places) = checkpointed(&ring, dir, 20);
+    let mut bytes = fs::read(&file).unwrap();
+    bytes.truncate(places[2]);
+    let is_chunk = |at: &usize| *at >= places[0] && bytes[*at] == mcap::records::op::CHUNK;
+    let chunk = borders(&bytes).into_iter().find(is_chunk).unwrap();
+    bytes[chunk + 60] ^= 1;
+    fs::write(&file, &bytes).unwrap();
+    let file = LocalFile::open(&file).unwrap();
+    let last = Checkpoint::last_of(&file).unwrap().unwrap();
+    let second = last.before(&file).unwrap().unwrap();
+    let first = second.before(&file).unwrap().unwrap();
+    assert_eq!((second.name.as_str(), first.name.as_str()), ("lines-40", "lines-20"));
+    assert!(first.before(&file).unwrap().is_none());
+    assert!(second.complete(&file, Vec::new()).unwrap().is_none());
+    let (_, written) = first.complete(&file, Vec::new()).unwrap().unwrap();
+    assert_eq!(written.manifest.streams[0].elements, 20);
+}
