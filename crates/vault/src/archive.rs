@@ -6,7 +6,7 @@
 
 use crate::archive_path::{dataset_path, is_dataset_path};
 use crate::roll;
-use crate::salvage::salvage;
+use crate::salvage::Salvage;
 use crate::target::VaultTarget;
 use crate::vault::Vault;
 use holdfast_base::failure::{Failure, Result};
@@ -127,16 +127,19 @@ pub fn archive(
         reader = session::open(archive.ring)?;
     }
     archive.by.export(&mut reader, &selection, &what)?;
+    let mut salvage = Salvage::new(archive, notices)?;
     let mut lines = Vec::new();
     for stream in all.into_iter().filter(|stream| ids.is_empty() || ids.contains(&stream.id)) {
         let schema = reader.schema(stream.id).map_err(|error| ring_failure(&error))?;
         let mut from = resumed(archive, &reader, &stream.name)?;
-        while let Some(archived) = salvage(archive, &reader, &stream.name, from)? {
+        while let Some(archived) = salvage.next(&reader, &stream.name, from)? {
             from = archived.span.to;
             published(&archived)?;
         }
+        salvage.remove_published(&reader, &stream.name, from)?;
         lines.push(Line { stream, schema, from, to: from, expired: 0, open: None });
     }
+    salvage.end();
     if lines.is_empty() {
         return Err(Failure::nothing("nothing was recorded on this ring yet").at_path(archive.ring));
     }
@@ -357,10 +360,11 @@ impl Line {
     fn checkpoint(&mut self, archive: &Archive<'_>) -> Result<()> {
         let span = self.span();
         let Some(open) = self.open.as_mut().filter(|open| open.needs_checkpoint()) else { return Ok(()) };
+        // The flush at its end is durable, and has the bytes outlive this process.
+        open.keeps.store(true, Ordering::Relaxed);
         let written = open.writer.checkpoint(&open.path, span);
         written.map_err(|error| dataset_failure(&error, archive, &open.path))?;
         open.checkpoint = LastCheckpoint { at: Instant::now(), elements: open.elements, share: open.share };
-        open.keeps.store(true, Ordering::Relaxed);
         Ok(())
     }
 

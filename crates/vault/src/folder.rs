@@ -4,6 +4,8 @@ use crate::owner::Owner;
 use crate::store::{Entry, HIDDEN, UploadMode};
 use bytes::Bytes;
 use holdfast_dataset::{SourceAccess, new_file_mode};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
@@ -13,11 +15,11 @@ use std::time::Duration;
 /// Folder of unfinished uploads.
 const UPLOADS: &str = "uploads";
 
-/// Ending of the names of uploads that outlive their process.
+/// Ending of the names of uploads that outlive their process. An upload gets it when it is kept for the first time.
 const KEPT: &str = ".kept";
 
-/// Age at which a kept upload that nobody completes is removed.
-const MOST_KEPT: Duration = Duration::from_hours(30 * 24);
+/// Ending of the names of kept uploads that are damaged.
+const DAMAGED: &str = ".damaged";
 
 /// Folder as a store.
 #[derive(Debug)]
@@ -100,7 +102,10 @@ impl Folder {
             if kind.is_dir() {
                 self.walk(&path, entries)?;
             } else if kind.is_file() {
-                entries.push(self.entry(&path, &found.metadata()?));
+                match found.metadata() {
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    found => entries.push(self.entry(&path, &found?)),
+                }
             }
         }
         Ok(())
@@ -129,10 +134,13 @@ impl Folder {
             return Err(io::Error::new(ErrorKind::NotFound, what));
         }
         make_folders(&self.root, &self.uploads())?;
-        let kept = if mode == UploadMode::IsKept { KEPT } else { "" };
-        let name = format!("{}{kept}", Owner::new());
+        let name = Owner::new().to_string();
         let unfinished = self.uploads().join(&name);
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
+        if mode == UploadMode::IsKept {
+            // In a file system without locks the owner in the name tells if the process lives.
+            let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        }
         let access = SourceAccess::default();
         let staged = format!("{HIDDEN}/{UPLOADS}/{name}");
         Ok(FolderUpload { file, unfinished, staged, target, root: self.root.clone(), replace, access })
@@ -147,19 +155,21 @@ impl Folder {
         for found in found {
             let found = found?;
             let name = found.file_name();
-            let name = name.to_str().unwrap_or_default();
-            let is_kept = name.ends_with(KEPT);
-            let age = age(&found);
-            if is_gone(name.trim_end_matches(KEPT), age) && (!is_kept || age > MOST_KEPT) {
-                fs::remove_file(found.path())?;
-                removed += 1;
+            // Kept and damaged uploads are no owners, and stay.
+            if is_gone(name.to_str().unwrap_or_default(), age(&found)) {
+                match fs::remove_file(found.path()) {
+                    Ok(()) => removed += 1,
+                    // Another process was faster.
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    Err(error) => return Err(error),
+                }
             }
         }
         Ok(removed)
     }
 
-    /// Paths of kept uploads whose process has ended.
-    pub(crate) fn left(&self) -> io::Result<Vec<String>> {
+    /// Paths and ages of kept uploads whose process has ended.
+    pub(crate) fn left(&self) -> io::Result<Vec<(String, Duration)>> {
         let found = match fs::read_dir(self.uploads()) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             found => found?,
@@ -168,13 +178,40 @@ impl Folder {
         for found in found {
             let found = found?;
             let name = found.file_name();
-            let owner = name.to_str().and_then(|name| name.strip_suffix(KEPT));
-            if let Some(owner) = owner.filter(|owner| is_gone(owner, age(&found))) {
-                left.push(format!("{HIDDEN}/{UPLOADS}/{owner}{KEPT}"));
+            let Some(owner) = name.to_str().and_then(|name| name.strip_suffix(KEPT)) else { continue };
+            let age = age(&found);
+            if is_left(&found.path(), owner, age)? {
+                left.push((format!("{HIDDEN}/{UPLOADS}/{owner}{KEPT}"), age));
             }
         }
         left.sort();
         Ok(left)
+    }
+
+    /// Renames a kept upload that is damaged, so that nothing looks at it again, and returns its new path.
+    pub(crate) fn set_aside(&self, path: &str) -> io::Result<String> {
+        let aside = format!("{}{DAMAGED}", path.trim_end_matches(KEPT));
+        fs::rename(self.at(path), self.at(&aside))?;
+        sync_folder(&self.uploads())?;
+        Ok(aside)
+    }
+}
+
+/// True if the process that writes a kept upload has ended. The lock on the file ends with it: after a reboot, in another
+/// container, and on another machine.
+fn is_left(path: &Path, owner: &str, age: Duration) -> io::Result<bool> {
+    let file = match File::open(path) {
+        // It was published, or belongs to another user.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
+            return Ok(false);
+        }
+        file => file?,
+    };
+    // A shared lock: several processes may ask at once.
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(_) => Ok(is_gone(owner, age)),
     }
 }
 
@@ -196,6 +233,19 @@ impl FolderUpload {
 
     pub(crate) fn narrow(&mut self, access: SourceAccess) {
         self.access = self.access.and(access);
+    }
+
+    /// Makes all bytes durable, and has them outlive this process.
+    pub(crate) fn keep(&mut self) -> io::Result<()> {
+        self.file.sync_data()?;
+        if self.staged.ends_with(KEPT) {
+            return Ok(());
+        }
+        let staged = format!("{}{KEPT}", self.staged);
+        let kept = self.root.join(&staged);
+        fs::rename(&self.unfinished, &kept)?;
+        (self.unfinished, self.staged) = (kept, staged);
+        self.unfinished.parent().map_or(Ok(()), sync_folder)
     }
 
     pub(crate) fn complete(&mut self) -> io::Result<String> {
@@ -240,4 +290,32 @@ fn make_folders(root: &Path, folder: &Path) -> io::Result<()> {
 
 fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::SystemTime;
+
+    #[test]
+    fn a_kept_upload_is_left_when_its_lock_is_free_whoever_its_owner_and_however_old_it_is() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::new(root.path().to_owned());
+        let mut upload = folder.upload("a", UploadMode::IsKept).unwrap();
+        upload.write(b"bytes").unwrap();
+        assert!(folder.left().unwrap().is_empty(), "nothing is kept before the first checkpoint");
+        upload.keep().unwrap();
+        // As another machine, or this one before a reboot, names it.
+        let elsewhere = format!("{HIDDEN}/{UPLOADS}/elsewhere-1-1-0{KEPT}");
+        fs::rename(root.path().join(&upload.staged), root.path().join(&elsewhere)).unwrap();
+        assert!(folder.left().unwrap().is_empty(), "it is being written");
+        upload.file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        drop(upload);
+        assert_eq!(folder.remove_abandoned().unwrap(), 0);
+        let left = folder.left().unwrap();
+        assert!(left.len() == 1 && left[0].0 == elsewhere, "{left:?}");
+        let aside = folder.set_aside(&elsewhere).unwrap();
+        assert!(folder.left().unwrap().is_empty() && folder.remove_abandoned().unwrap() == 0);
+        assert_eq!(fs::read(root.path().join(aside)).unwrap(), b"bytes");
+    }
 }

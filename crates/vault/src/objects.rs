@@ -291,8 +291,12 @@ impl Objects {
                     continue;
                 }
             }
-            self.store.delete(&found.location).await.map_err(io_error)?;
-            removed += 1;
+            match self.store.delete(&found.location).await.map_err(io_error) {
+                Ok(()) => removed += 1,
+                // Another process was faster.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(removed)
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use holdfast_dataset::SourceAccess;
 use std::io;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// Folder of a vault that has its unfinished uploads; nothing in it is listed.
 pub(crate) const HIDDEN: &str = ".holdfast";
@@ -112,11 +112,19 @@ impl Store {
         }
     }
 
-    /// Paths of kept uploads whose process has ended. Object stores cannot read unfinished uploads.
-    pub(crate) fn left(&self) -> io::Result<Vec<String>> {
+    /// Paths and ages of kept uploads whose process has ended. Object stores cannot read unfinished uploads.
+    pub(crate) fn left(&self) -> io::Result<Vec<(String, Duration)>> {
         match self {
             Self::Folder(folder) => folder.left(),
             Self::Objects(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Renames a kept upload that is damaged, and returns its new path. Object stores have none.
+    pub(crate) fn set_aside(&self, path: &str) -> io::Result<String> {
+        match self {
+            Self::Folder(folder) => folder.set_aside(path),
+            Self::Objects(_) => Ok(path.to_owned()),
         }
     }
 
@@ -145,6 +153,14 @@ impl Writing {
     pub(crate) fn narrow(&mut self, access: SourceAccess) {
         if let Self::Folder(upload) = self {
             upload.narrow(access);
+        }
+    }
+
+    /// Makes all bytes durable, and has them outlive this process. `false`: the store cannot read unfinished uploads.
+    pub(crate) fn keep(&mut self) -> io::Result<bool> {
+        match self {
+            Self::Folder(upload) => upload.keep().map(|()| true),
+            Self::Objects(_) => Ok(false),
         }
     }
 

@@ -23,7 +23,8 @@ impl VaultTarget {
         Ok(Self { name: vault.place(path), upload })
     }
 
-    /// Begins an upload to a free name that a folder keeps if its process is killed. The flag keeps it also if it is dropped.
+    /// Begins an upload to a free name. Once the flag is set, each flush makes the bytes durable, and a folder keeps them if
+    /// the process is killed or the upload dropped.
     pub(crate) fn begin_kept(
         vault: &Arc<Vault>,
         path: &str,

@@ -16,7 +16,10 @@ pub struct Upload {
     writing: Writing,
     passed: Passed,
     is_published: bool,
+    /// True if a flush has to keep the bytes.
     keeps: Arc<AtomicBool>,
+    /// True if the bytes outlive this process.
+    is_kept: bool,
 }
 
 /// Object that an upload has stored.
@@ -37,10 +40,11 @@ impl Upload {
             passed: Passed::default(),
             is_published: false,
             keeps: Arc::default(),
+            is_kept: false,
         }
     }
 
-    /// Flag that keeps the bytes of an upload that is dropped before it is published.
+    /// Flag that makes each flush durable, and keeps the bytes of an upload that is dropped before it is published.
     pub(crate) fn keeps(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.keeps)
     }
@@ -84,13 +88,16 @@ impl Write for Upload {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        if self.keeps.load(Ordering::Relaxed) {
+            self.is_kept = self.writing.keep()?;
+        }
         Ok(())
     }
 }
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        if !self.is_published && !self.keeps.load(Ordering::Relaxed) {
+        if !self.is_published && !self.is_kept {
             self.writing.abort();
         }
     }

@@ -14,6 +14,7 @@ use object_store::multipart::MultipartStore;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 use std::sync::{Arc, Once};
+use std::time::Duration;
 
 /// Characters that make a glob of a path.
 const GLOB: [char; 3] = ['*', '?', '['];
@@ -168,22 +169,38 @@ impl Vault {
         self.begin(path, UploadMode::IsKept)
     }
 
-    /// Bytes of kept uploads whose process has ended: their paths in the store, and the files.
-    pub(crate) fn left_uploads(self: &Arc<Self>) -> Result<Vec<(String, VaultObject)>> {
+    /// Bytes of kept uploads whose process has ended: their paths in the store, the files, and their ages. One that another
+    /// process removes meanwhile is left out.
+    pub(crate) fn left_uploads(self: &Arc<Self>) -> Result<Vec<(String, VaultObject, Duration)>> {
         let failed = |error: io::Error| self.failure("cannot read an unfinished upload", "", &error);
-        let left = self.store.left().map_err(failed)?.into_iter();
-        left.map(|path| {
-            let object = VaultObject::open(self, &path, &self.place(&path)).map_err(failed)?;
-            Ok((path, object))
-        })
-        .collect()
+        let mut left = Vec::new();
+        for (path, age) in self.store.left().map_err(failed)? {
+            match VaultObject::open(self, &path, &self.place(&path)) {
+                Ok(object) => left.push((path, object, age)),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Ok(left)
     }
 
-    /// Removes the bytes of a kept upload.
+    /// Removes the bytes of a kept upload, unless another process has removed them.
     pub(crate) fn remove_left(&self, path: &str) -> Result<()> {
-        self.store
-            .remove(path)
-            .map_err(|error| self.failure("cannot remove an unfinished upload", path, &error))
+        match self.store.remove(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => {
+                removed.map_err(|error| self.failure("cannot remove an unfinished upload", path, &error))
+            }
+        }
+    }
+
+    /// Renames a damaged kept upload, which nothing looks at any more, and returns its new path. `None`: it is gone.
+    pub(crate) fn set_aside(&self, path: &str) -> Result<Option<String>> {
+        match self.store.set_aside(path) {
+            Ok(aside) => Ok(Some(aside)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failure("cannot rename a damaged upload", path, &error)),
+        }
     }
 
     /// Begins an upload that replaces a damaged object.

@@ -16,9 +16,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 /// Writes the user's configuration file.
 pub(crate) fn configure(dir: &Path, vaults: &[(&str, String)]) {
@@ -264,18 +264,16 @@ fn an_archive_without_options_is_not_overtaken_by_the_ring() {
     assert_eq!(counted, json!({"c": sent, "m": sent - 1}));
 }
 
-/// True if an unfinished upload of a vault has a checkpoint.
-fn has_checkpoint(vault: &Path) -> bool {
+/// Unfinished upload of a vault that has a checkpoint.
+fn with_checkpoint(vault: &Path) -> Option<PathBuf> {
     let uploads = fs::read_dir(vault.join(".holdfast/uploads")).into_iter().flatten();
     uploads
-        .map(|upload| fs::read(upload.unwrap().path()).unwrap_or_default())
-        .any(|bytes| memchr::memmem::find(&bytes, b"holdfast/checkpoint/").is_some())
+        .map(|upload| upload.unwrap().path())
+        .find(|path| path.extension().is_some_and(|ending| ending == "kept"))
 }
 
-#[test]
-fn what_a_killed_archive_had_written_is_published_by_the_next() {
-    let folder = folder();
-    let dir = folder.path();
+/// Recording whose archive was killed behind a checkpoint; the unfinished dataset, too.
+fn killed_archive(dir: &Path) -> (Recording, PathBuf) {
     fs::create_dir(dir.join("a")).unwrap();
     configure(dir, &[("a", format!("url = \"{}\"", dir.join("a").display()))]);
     let mut recording = Recording::start(dir, "--size 16MiB --slot 64KiB");
@@ -286,11 +284,27 @@ fn what_a_killed_archive_had_written_is_published_by_the_next() {
     // A quarter of the ring: a checkpoint, and no dataset yet.
     recording.lines(8_000);
     let began = Instant::now();
-    while !has_checkpoint(&dir.join("a")) {
+    let kept = loop {
+        if let Some(kept) = with_checkpoint(&dir.join("a")) {
+            break kept;
+        }
         assert!(began.elapsed() < PATIENCE, "there is no checkpoint");
-    }
+    };
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
+    (recording, kept)
+}
+
+#[test]
+fn what_a_killed_archive_had_written_is_published_by_the_next() {
+    let folder = folder();
+    let dir = folder.path();
+    let (mut recording, kept) = killed_archive(dir);
+    // As after a reboot or in another container, and after a long time.
+    let elsewhere = kept.with_file_name("elsewhere-1-1-0.kept");
+    fs::rename(&kept, &elsewhere).unwrap();
+    let file = fs::File::options().append(true).open(&elsewhere).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_hours(40 * 24)).unwrap();
     // The ring is overtaken, and other commands write to the vault meanwhile.
     recording.lines(60_000);
     recording.await_lines(dir, 68_100);
@@ -307,6 +321,26 @@ fn what_a_killed_archive_had_written_is_published_by_the_next() {
     let expired: u64 = all.iter().filter_map(|told| told["expired_ordinals"].as_u64()).sum();
     assert_eq!(counted, json!({"c": 68_100 - expired, "m": 0}));
     assert_eq!(fs::read_dir(dir.join("a/.holdfast/uploads")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_damaged_unfinished_dataset_is_kept_under_another_name() {
+    let folder = folder();
+    let dir = folder.path();
+    let (mut recording, kept) = killed_archive(dir);
+    // In the first record: no checkpoint can be found.
+    let mut bytes = fs::read(&kept).unwrap();
+    bytes[8] = 0;
+    fs::write(&kept, &bytes).unwrap();
+    recording.await_lines(dir, 8_100);
+    recording.end();
+    let said = ends(dir, "archive r.hf --to a:lab --once", 0);
+    assert!(said.err.contains("is damaged") && said.err.contains(".damaged"), "{}", said.err);
+    let counted = ends(dir, "query a:lab/*.mcap select_count(*)_c,_min(ordinal)_m_from_log --json", 0).json();
+    assert_eq!(counted, json!({"c": 8_100, "m": 0}));
+    let left: Vec<_> = fs::read_dir(dir.join("a/.holdfast/uploads")).unwrap().collect();
+    assert_eq!((left.len(), fs::read(kept.with_extension("damaged")).unwrap()), (1, bytes));
+    assert_eq!(ends(dir, "archive r.hf --to a:lab --once", 0).out, "");
 }
 
 #[test]
