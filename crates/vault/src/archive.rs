@@ -33,6 +33,9 @@ use std::time::{Duration, Instant};
 /// Time between two looks for new elements.
 const TURN: Duration = Duration::from_millis(250);
 
+/// Time that a stream is read before the limits of its dataset, and the other streams, get their turn.
+const READING: Duration = Duration::from_secs(2);
+
 /// Ordinals that a condition is asked of at once: the hits among them are kept in memory.
 const MOST_ASKED: u64 = 1 << 20;
 
@@ -99,6 +102,17 @@ struct LastCheckpoint {
     share: f64,
 }
 
+/// Extent of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// Nothing could be read.
+    Nothing,
+    /// The sink ended it.
+    Part,
+    /// All that was planned.
+    Whole,
+}
+
 /// One stream while it is archived.
 struct Line {
     stream: StreamStatus,
@@ -157,14 +171,8 @@ pub fn archive(
         for line in &mut lines {
             let next = streams.iter().find(|stream| stream.id == line.stream.id);
             let next = next.map_or(line.to, |stream| stream.counters.next_ordinal.0);
-            while !stopping && line.to < next && line.advance(archive, &mut reader, sql.as_ref(), next)? {
+            if !stopping && line.to < next && line.advance(archive, &mut reader, sql.as_ref(), next)? {
                 is_idle = false;
-                if line.is_due(archive) {
-                    line.publish(archive, published)?;
-                }
-                if archive.stop.load(Ordering::Relaxed) {
-                    break;
-                }
             }
             line.look(&mut reader)?;
             if stopping || (archive.once && is_idle) || line.is_due(archive) {
@@ -183,7 +191,8 @@ pub fn archive(
 }
 
 impl Line {
-    /// Writes what there is of the stream up to `next`, or until the dataset is full. `false`: nothing was there to be read.
+    /// Writes what there is of the stream up to `next`, until the dataset is full, or its time is over. `false`: nothing was
+    /// there to be read.
     fn advance(
         &mut self,
         archive: &Archive<'_>,
@@ -191,7 +200,9 @@ impl Line {
         sql: Option<&Sql>,
         next: u64,
     ) -> Result<bool> {
-        let Some(sql) = sql else { return self.read(archive, reader, next, None) };
+        let Some(sql) = sql else {
+            return Ok(self.read(archive, reader, next, None)? != Extent::Nothing);
+        };
         let next = next.min(self.to.saturating_add(MOST_ASKED));
         let (hits, to) = self.hits(archive, sql, next)?;
         if to == self.to {
@@ -204,10 +215,10 @@ impl Line {
             return Ok(true);
         }
         let read = self.read(archive, reader, to, Some(&hits))?;
-        if read && !self.is_due(archive) {
+        if read == Extent::Whole {
             self.to = self.to.max(to);
         }
-        Ok(read)
+        Ok(read != Extent::Nothing)
     }
 
     /// Ordinals below `next` of elements that meet the condition, and the ordinal behind the last element that can be searched.
@@ -268,13 +279,14 @@ impl Line {
         reader: &mut RingReader,
         next: u64,
         hits: Option<&[Ordinal]>,
-    ) -> Result<bool> {
+    ) -> Result<Extent> {
         let plan = self.plan(reader, next)?;
         let mut open = match self.open.take() {
             Some(open) => open,
             None => self.begin(archive, reader)?,
         };
         let (mut to, mut trouble) = (self.to, None);
+        let (begun, mut is_late) = (Instant::now(), false);
         let mut sink = |item: Item<'_>| {
             let mut behind = None;
             match &item {
@@ -282,7 +294,7 @@ impl Line {
                     behind = Some(element.ordinal.0 + 1);
                     if hits.is_some_and(|hits| hits.binary_search(&element.ordinal).is_err()) {
                         to = to.max(element.ordinal.0 + 1);
-                        return ControlFlow::Continue(());
+                        return if is_late { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
                     }
                     open.elements += 1;
                 }
@@ -291,6 +303,8 @@ impl Line {
                 }
                 Item::Gap { .. } => open.elements += 1,
                 Item::Damaged { .. } | Item::Expired { .. } => open.damaged += 1,
+                // The end of a slot.
+                Item::Progress { .. } => is_late = begun.elapsed() >= READING,
                 _ => {}
             }
             if let Err(error) = open.writer.item(&item) {
@@ -298,8 +312,8 @@ impl Line {
                 return ControlFlow::Break(());
             }
             to = behind.map_or(to, |behind| to.max(behind));
-            let is_full = open.writer.written() >= archive.roll_bytes.0 && behind.is_some();
-            if is_full || archive.stop.load(Ordering::Relaxed) {
+            let is_over = is_late || open.writer.written() >= archive.roll_bytes.0;
+            if (is_over && behind.is_some()) || archive.stop.load(Ordering::Relaxed) {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
@@ -313,12 +327,12 @@ impl Line {
         if to > self.to {
             self.count_expired(&plan, to);
             self.to = to;
-            return Ok(true);
+            return Ok(if report.stopped { Extent::Part } else { Extent::Whole });
         }
-        if report.stopped {
-            return Ok(false);
+        if report.stopped || !self.expired(&plan) {
+            return Ok(Extent::Nothing);
         }
-        Ok(self.expired(&plan))
+        Ok(Extent::Whole)
     }
 
     fn begin(&self, archive: &Archive<'_>, reader: &RingReader) -> Result<Open> {
