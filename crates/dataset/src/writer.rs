@@ -226,12 +226,14 @@ impl<W: Write> DatasetWriter<W> {
     }
 
     /// Writes all that was added, and a checkpoint behind it: if the writer is killed, the file is a dataset of this name up
-    /// to there.
-    pub fn checkpoint(&mut self, name: &str, span: ArchivedSpan) -> Result<(), DatasetError> {
+    /// to there. Returns the bytes of the checkpoint's manifest.
+    pub fn checkpoint(&mut self, name: &str, span: ArchivedSpan) -> Result<u64, DatasetError> {
         let mut manifest = self.so_far()?;
         manifest.provenance.archived = Some(span);
-        self.mcap.attach(&format!("{CHECKPOINT}{name}"), "application/json", &manifest.to_bytes())?;
-        Ok(self.mcap.flush_output()?)
+        let bytes = manifest.to_bytes();
+        self.mcap.attach(&format!("{CHECKPOINT}{name}"), "application/json", &bytes)?;
+        self.mcap.flush_output()?;
+        Ok(bytes.len() as u64)
     }
 
     /// Manifest of all that was added. Chunks and parts of the index end here.

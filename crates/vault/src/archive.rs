@@ -10,7 +10,7 @@ use crate::salvage::Salvage;
 use crate::target::VaultTarget;
 use crate::vault::Vault;
 use holdfast_base::failure::{Failure, Result};
-use holdfast_base::{ByteSize, Ordinal};
+use holdfast_base::{ByteSize, Ordinal, Sequence};
 use holdfast_client::Notices;
 use holdfast_client::attribution::Attribution;
 use holdfast_client::index_copies::IndexCopies;
@@ -22,7 +22,7 @@ use holdfast_dataset::{
 };
 use holdfast_query::Limits;
 use holdfast_reader::{Item, Missing, OpenSlots, Plan, RingReader, Selection};
-use holdfast_ring::{Range, StreamStatus};
+use holdfast_ring::{Range, RingStatus, StreamStatus};
 use std::io::BufWriter;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -88,6 +88,8 @@ struct Open {
     begun: Instant,
     elements: u64,
     damaged: u64,
+    /// Earliest slot of the read that gave its first element.
+    first: Option<Sequence>,
     /// Share of the ring that was recorded since the first element, at the last look.
     share: f64,
     checkpoint: LastCheckpoint,
@@ -100,6 +102,10 @@ struct LastCheckpoint {
     at: Instant,
     elements: u64,
     share: f64,
+    /// Bytes of the dataset behind it.
+    bytes: u64,
+    /// Bytes of its manifest.
+    manifest: u64,
 }
 
 /// Extent of a read.
@@ -167,14 +173,19 @@ pub fn archive(
         // A recorder may have ended or begun meanwhile.
         reader = session::open(archive.ring)?;
         let streams = reader.streams().map_err(|error| ring_failure(&error))?;
-        let mut is_idle = true;
+        let (mut is_idle, mut ring) = (true, None);
         for line in &mut lines {
             let next = streams.iter().find(|stream| stream.id == line.stream.id);
             let next = next.map_or(line.to, |stream| stream.counters.next_ordinal.0);
             if !stopping && line.to < next && line.advance(archive, &mut reader, sql.as_ref(), next)? {
                 is_idle = false;
             }
-            line.look(&mut reader)?;
+            if line.open.is_some() && ring.is_none() {
+                ring = Some(reader.status().map_err(|error| ring_failure(&error))?.ring);
+            }
+            if let Some(ring) = &ring {
+                line.look(ring);
+            }
             if stopping || (archive.once && is_idle) || line.is_due(archive) {
                 line.publish(archive, published)?;
             } else {
@@ -323,6 +334,10 @@ impl Line {
         if let Some(error) = trouble {
             return Err(dataset_failure(&error, archive, &open.path));
         }
+        if open.elements > 0 && open.first.is_none() {
+            // Distilled slots have later sequences than the data behind them.
+            open.first = plan.slots.iter().map(|slot| slot.sequence).min();
+        }
         self.open = Some(open);
         if to > self.to {
             self.count_expired(&plan, to);
@@ -350,19 +365,16 @@ impl Line {
         let writer = DatasetWriter::new(out, &archive.options, &[head], provenance);
         let writer = writer.map_err(|error| dataset_failure(&error, archive, &path))?;
         let begun = Instant::now();
-        let checkpoint = LastCheckpoint { at: begun, elements: 0, share: 0.0 };
-        Ok(Open { writer, path, begun, elements: 0, damaged: 0, share: 0.0, checkpoint, keeps })
+        let checkpoint = LastCheckpoint { at: begun, elements: 0, share: 0.0, bytes: 0, manifest: 0 };
+        let (elements, damaged, first, share) = (0, 0, None, 0.0);
+        Ok(Open { writer, path, begun, elements, damaged, first, share, checkpoint, keeps })
     }
 
     /// Learns how much of the ring was recorded since the first element of the open dataset.
-    fn look(&mut self, reader: &mut RingReader) -> Result<()> {
-        let Some(open) = self.open.as_mut().filter(|open| open.elements > 0) else { return Ok(()) };
-        let range = Range { ordinals: Some((Ordinal(self.from), Ordinal(u64::MAX))), ..Range::ALL };
-        let plan = reader.plan(&Selection { streams: vec![self.stream.id], range });
-        let passed = plan.map_err(|error| ring_failure(&error))?.slots.len();
-        let slots = reader.status().map_err(|error| ring_failure(&error))?.ring.slots;
-        open.share = roll::share(passed, &slots);
-        Ok(())
+    fn look(&mut self, ring: &RingStatus) {
+        let Some(open) = self.open.as_mut() else { return };
+        let Some(first) = open.first else { return };
+        open.share = roll::share(ring.sequence.0.saturating_sub(first.0), &ring.slots);
     }
 
     fn is_due(&self, archive: &Archive<'_>) -> bool {
@@ -376,9 +388,10 @@ impl Line {
         let Some(open) = self.open.as_mut().filter(|open| open.needs_checkpoint()) else { return Ok(()) };
         // The flush at its end is durable, and has the bytes outlive this process.
         open.keeps.store(true, Ordering::Relaxed);
-        let written = open.writer.checkpoint(&open.path, span);
-        written.map_err(|error| dataset_failure(&error, archive, &open.path))?;
-        open.checkpoint = LastCheckpoint { at: Instant::now(), elements: open.elements, share: open.share };
+        let manifest = open.writer.checkpoint(&open.path, span);
+        let manifest = manifest.map_err(|error| dataset_failure(&error, archive, &open.path))?;
+        let (elements, share, bytes) = (open.elements, open.share, open.writer.written());
+        open.checkpoint = LastCheckpoint { at: Instant::now(), elements, share, bytes, manifest };
         Ok(())
     }
 
@@ -421,8 +434,14 @@ impl Open {
     }
 
     fn needs_checkpoint(&self) -> bool {
-        let LastCheckpoint { at, elements, share } = self.checkpoint;
-        self.elements > elements && roll::needs_checkpoint(at.elapsed(), self.share - share)
+        let LastCheckpoint { at, elements, share, bytes, manifest } = self.checkpoint;
+        let growth = roll::Growth {
+            age: at.elapsed(),
+            share: self.share - share,
+            bytes: ByteSize(self.writer.written().saturating_sub(bytes)),
+            manifest: ByteSize(manifest),
+        };
+        self.elements > elements && roll::needs_checkpoint(&growth)
     }
 }
 

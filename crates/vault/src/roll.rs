@@ -10,7 +10,7 @@ const MOST_SHARE: f64 = 0.5;
 /// Share of the ring that may be recorded between two checkpoints.
 const CHECKPOINT_SHARE: f64 = 1.0 / 16.0;
 
-/// Time between two checkpoints at most. A checkpoint repeats the list of chunks, below 1 MiB in a dataset of 1 GiB.
+/// Time between two checkpoints, where enough was written. A checkpoint repeats the list of chunks.
 const CHECKPOINT_AFTER: Duration = Duration::from_secs(30);
 
 /// Limits of a dataset that the user gave.
@@ -43,13 +43,28 @@ impl Limits {
     }
 }
 
-/// True if a checkpoint is due.
-pub(crate) fn needs_checkpoint(since: Duration, share: f64) -> bool {
-    since >= CHECKPOINT_AFTER || share >= CHECKPOINT_SHARE
+/// Growth of an open dataset since its last checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Growth {
+    /// Time since the last checkpoint.
+    pub(crate) age: Duration,
+    /// Share of the ring that was recorded since.
+    pub(crate) share: f64,
+    /// Bytes of the dataset since.
+    pub(crate) bytes: ByteSize,
+    /// Bytes of the last checkpoint's manifest.
+    pub(crate) manifest: ByteSize,
 }
 
-/// Share of the ring that these slots are. Held slots give no room to new data.
-pub(crate) fn share(passed: usize, slots: &SlotCounts) -> f64 {
+/// True if a checkpoint is due. One that time asks for waits until as many bytes as it has were written: all checkpoints of a
+/// slow stream are no larger than its data.
+pub(crate) fn needs_checkpoint(growth: &Growth) -> bool {
+    let is_old = growth.age >= CHECKPOINT_AFTER && growth.bytes.0 >= growth.manifest.0;
+    is_old || growth.share >= CHECKPOINT_SHARE
+}
+
+/// Share of the ring that so many slots are. Held slots give no room to new data.
+pub(crate) fn share(passed: u64, slots: &SlotCounts) -> f64 {
     let usable = slots.total.saturating_sub(slots.held).saturating_sub(slots.bad);
     passed as f64 / f64::from(usable.max(1))
 }
@@ -71,6 +86,18 @@ mod tests {
             assert!(limits.are_reached(&reached), "{reached:?}");
             assert!(!limits.are_reached(&Progress { elements: 0, ..reached }), "{reached:?}");
         }
+    }
+
+    #[test]
+    fn a_checkpoint_of_a_slow_stream_waits_for_as_many_bytes_as_it_has() {
+        let (bytes, manifest) = (ByteSize(99), ByteSize(100));
+        let slow = Growth { age: Duration::from_hours(1), share: 0.01, bytes, manifest };
+        assert!(!needs_checkpoint(&slow));
+        assert!(needs_checkpoint(&Growth { bytes: manifest, ..slow }));
+        assert!(needs_checkpoint(&Growth { share: 0.1, ..slow }));
+        assert!(!needs_checkpoint(&Growth { bytes: manifest, age: Duration::from_secs(1), ..slow }));
+        // The first one has nothing to wait for.
+        assert!(needs_checkpoint(&Growth { bytes: ByteSize(0), manifest: ByteSize(0), ..slow }));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::time::Duration;
     after_help = "Each stream becomes a series of datasets PREFIX/STREAM-ORDINAL.mcap. A dataset ends at the size or\n\
     age of --roll, and when half of the ring was recorded since its first element; it is read back and\n\
     verified before it is visible. Started again with the same prefix, it publishes what a killed process\n\
-    had written to a folder up to its last checkpoint (30 s at most), and goes on behind the latest dataset,\n\
+    had written to a folder up to its last checkpoint, and goes on behind the latest dataset,\n\
     without gap or overlap. What expired before it was read is told. A signal publishes what was read, then\n\
     it ends.\n\n\
     Examples:\n  holdfast archive lab.hf --stream eth0 --to s3:lab/ --roll 1GiB,10m\n  \
