@@ -272,3 +272,18 @@ pub(crate) fn split(place: &Path) -> Option<(&str, &str)> {
     let (vault, path) = place.to_str()?.split_once(':')?;
     (!vault.is_empty() && !vault.contains('/') && !path.starts_with("//")).then_some((vault, path))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_left_upload_that_another_process_takes_is_no_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = Vault::open(&VaultEntry::folder(folder.path().to_str().unwrap())).unwrap();
+        assert!(vault.left_uploads().unwrap().is_empty());
+        let gone = format!("{HIDDEN}/uploads/elsewhere-1-1-0.kept");
+        vault.remove_left(&gone).unwrap();
+        assert_eq!(vault.set_aside(&gone).unwrap(), None);
+    }
+}
