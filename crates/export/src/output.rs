@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -44,52 +44,47 @@ enum To {
 
 /// A file that is written to: under another name until it is whole, unless it is a device or a named pipe.
 ///
-/// Until it has its name only its owner may read it. Then it has the permissions of a new file, or of the one that it
-/// replaces, as far as its sources allow them.
+/// Until it has its name only its owner may read it. Then it has the permissions of a new file, or the owner and permissions of
+/// the one that it replaces, as far as its sources allow them.
 pub struct OutputFile {
     file: File,
     part: Option<AtomicFile>,
     path: PathBuf,
     force: bool,
     mode: u32,
+    /// Owner and group of the file that it replaces.
+    replaced: Option<(u32, u32)>,
     access: SourceAccess,
 }
 
 impl OutputFile {
     /// One that is there already is kept unless `force` is set. `access` is that to the sources of the contents.
     pub fn make(path: &Path, force: bool, access: SourceAccess) -> Result<Self> {
-        let (mut path, mut wanted) = (path.to_owned(), new_file_mode());
+        let mut path = path.to_owned();
+        let mut found_mode = None;
         let mut replaced = None;
         if let Ok(found) = fs::symlink_metadata(&path) {
             let target = fs::metadata(&path).ok().filter(fs::Metadata::is_file);
             let Some(target) = target else {
                 // A device or named pipe is written to, not replaced.
                 let file = special(&path, &found)?;
-                return Ok(Self { file, part: None, path, force, mode: wanted, access });
+                return Ok(Self { file, part: None, path, force, mode: 0, replaced, access });
             };
             if !force {
                 return Err(taken(&path));
             }
-            // Whoever may read it may read what comes in its place, and a link leads there.
-            replaced = Some(target);
+            // Other contents do not run with the rights of the owner.
+            found_mode = Some(target.mode() & 0o777);
+            replaced = Some((target.uid(), target.gid()));
+            // A link leads there.
             path = fs::canonicalize(&path).unwrap_or(path);
         }
         let trouble = |error: &io::Error| Failure::output("cannot make the file", &path, error);
         let create = |part: &Path| OpenOptions::new().write(true).create_new(true).mode(0o600).open(part);
         let made = AtomicFile::beside(&path, create, |error| error.kind() == io::ErrorKind::AlreadyExists)?;
         let (part, file) = made.map_err(|error| trouble(&error))?;
-        if let Some(replaced) = replaced {
-            let own = |uid, gid| std::os::unix::fs::fchown(&file, uid, gid);
-            // Other contents do not run with the rights of the owner.
-            wanted = replaced.permissions().mode() & 0o777;
-            // A group that somebody is not in gets nothing from him, and another not what was that one's.
-            if own(None, Some(replaced.gid())).is_err() {
-                wanted &= !0o070;
-            }
-            // Only root gives files away.
-            let _ = own(Some(replaced.uid()), None);
-        }
-        Ok(Self { file, part: Some(part), path, force, mode: wanted, access })
+        let mode = found_mode.unwrap_or_else(new_file_mode);
+        Ok(Self { file, part: Some(part), path, force, mode, replaced, access })
     }
 
     /// Notes a further source of the contents.
@@ -110,7 +105,19 @@ impl OutputFile {
 
     /// Everything is written: the file gets its name.
     pub fn finish(self) -> Result<()> {
-        let Self { file, part: Some(part), path, force, mode, access } = self else { return Ok(()) };
+        let Self { file, part: Some(part), path, force, mut mode, replaced, access } = self else {
+            return Ok(());
+        };
+        if let Some((owner, group)) = replaced {
+            // A group that somebody is not in gets nothing from him, and another not what was that one's.
+            if fchown(&file, None, Some(group)).is_err() {
+                mode &= !0o070;
+            }
+            // Only root gives files away: not to a user who may not read the sources.
+            if access.allows_owner(owner) {
+                let _ = fchown(&file, Some(owner), None);
+            }
+        }
         let durable = access.apply(&file, mode).and_then(|()| file.sync_all());
         durable.map_err(|error| Failure::output("cannot finish the file", &path, &error))?;
         part.named(&path, force).map_err(|error| match error.kind() {
@@ -314,6 +321,7 @@ mod tests {
 
     #[test]
     fn an_output_is_as_private_as_its_sources_and_nobody_reads_it_before_it_is_whole() {
+        use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let source = dir.path().join("source");
@@ -332,6 +340,33 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
             Output::file(&path, true, SourceAccess::of(&source)).unwrap().finish().unwrap();
             assert_eq!(mode(&path), of_source);
+        }
+    }
+
+    #[test]
+    fn root_gives_an_output_only_to_an_owner_who_may_read_its_sources() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        let dir = tempfile::tempdir().unwrap();
+        let (source, path) = (dir.path().join("source"), dir.path().join("a.raw"));
+        fs::write(&source, "secret").unwrap();
+        fs::write(&path, "old").unwrap();
+        let (root, other) = (0, 12_345);
+        if chown(&path, Some(other), None).is_err() {
+            eprintln!("skipped: only root gives files away");
+            return;
+        }
+        // Owner and mode of the source, and owner of its output in the place of another user's file.
+        for (owner, mode, wanted) in [(root, 0o600, root), (root, 0o644, other), (other, 0o600, other)] {
+            chown(&source, Some(owner), None).unwrap();
+            fs::set_permissions(&source, fs::Permissions::from_mode(mode)).unwrap();
+            let _ = fs::remove_file(&path);
+            fs::write(&path, "old").unwrap();
+            chown(&path, Some(other), None).unwrap();
+            let output = Output::file(&path, true, SourceAccess::of(&source)).unwrap();
+            let To::File(place) = &output.to else { panic!("this is no pipe") };
+            assert_eq!(fs::metadata(place.part.as_ref().unwrap().path()).unwrap().uid(), root);
+            output.finish().unwrap();
+            assert_eq!(fs::metadata(&path).unwrap().uid(), wanted, "{owner} {mode:o}");
         }
     }
 

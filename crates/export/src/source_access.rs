@@ -23,6 +23,8 @@ struct Bound {
     mode: u32,
     /// Group of the sources, if all have the same one.
     gid: Option<u32>,
+    /// Owner of the sources, if all have the same one.
+    uid: Option<u32>,
 }
 
 impl SourceAccess {
@@ -45,7 +47,7 @@ impl SourceAccess {
         } else {
             mode
         };
-        Self { bound: Some(Bound { mode, gid: Some(found.gid()) }) }
+        Self { bound: Some(Bound { mode, gid: Some(found.gid()), uid: Some(found.uid()) }) }
     }
 
     /// Access to all of several sources.
@@ -59,11 +61,12 @@ impl SourceAccess {
         let (Some(one), Some(two)) = (self.bound, other.bound) else {
             return Self { bound: self.bound.or(other.bound) };
         };
+        let uid = one.uid.filter(|_| one.uid == two.uid);
         let bound = if one.gid == two.gid {
-            Bound { mode: one.mode & two.mode, gid: one.gid }
+            Bound { mode: one.mode & two.mode, gid: one.gid, uid }
         } else {
             let others = one.mode & two.mode & 0o007;
-            Bound { mode: (others << 3) | others, gid: None }
+            Bound { mode: (others << 3) | others, gid: None, uid }
         };
         Self { bound: Some(bound) }
     }
@@ -71,6 +74,11 @@ impl SourceAccess {
     /// True if nothing is bounded.
     pub fn is_unbounded(&self) -> bool {
         self.bound.is_none()
+    }
+
+    /// True if a user may own the output: its sources are his, or others may read them.
+    pub(crate) fn allows_owner(&self, uid: u32) -> bool {
+        self.bound.is_none_or(|bound| bound.mode & 0o004 != 0 || bound.uid == Some(uid))
     }
 
     /// Permissions `wanted` of an output with a group, as far as the sources allow them. Its owner keeps his.
@@ -125,7 +133,7 @@ mod tests {
     use super::*;
 
     fn access(mode: u32, gid: u32) -> SourceAccess {
-        SourceAccess { bound: Some(Bound { mode: mode & SHARED, gid: Some(gid) }) }
+        SourceAccess { bound: Some(Bound { mode: mode & SHARED, gid: Some(gid), uid: Some(1) }) }
     }
 
     #[test]
@@ -151,6 +159,24 @@ mod tests {
             (access(0o600, 1).and(none), 0o644, 1, 0o600),
         ] {
             assert_eq!(sources.bounded(wanted, gid), mode, "{sources:?} {wanted:o} {gid}");
+        }
+    }
+
+    #[test]
+    fn an_output_belongs_to_nobody_else_unless_he_may_read_its_sources() {
+        let mine = access(0o600, 1);
+        let theirs = SourceAccess { bound: Some(Bound { mode: 0, gid: Some(1), uid: Some(2) }) };
+        // Sources, and whether the users 1 and 2 may own their output.
+        for (sources, allowed) in [
+            (SourceAccess::default(), [true, true]),
+            (mine, [true, false]),
+            (access(0o640, 1), [true, false]),
+            (access(0o604, 1), [true, true]),
+            (mine.and(SourceAccess::default()), [true, false]),
+            (mine.and(access(0o644, 2)), [true, false]),
+            (mine.and(theirs), [false, false]),
+        ] {
+            assert_eq!([1, 2].map(|uid| sources.allows_owner(uid)), allowed, "{sources:?}");
         }
     }
 
