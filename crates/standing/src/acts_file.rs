@@ -7,6 +7,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// A file that acts are added to, by nobody else meanwhile.
@@ -30,10 +31,12 @@ pub struct AddedActs {
 }
 
 impl ActsFile {
-    /// Opens one, or makes it. A line that was not written to its end is taken away.
+    /// Opens one, or makes it for this user alone. A line that was not written to its end is taken away.
     pub fn open(path: &Path) -> Result<Self> {
         let failed = |error: io::Error| failed(path, &error);
-        let mut file = File::options().read(true).append(true).create(true).open(path).map_err(failed)?;
+        let mut options = File::options();
+        options.read(true).append(true).create(true).mode(0o600);
+        let mut file = options.open(path).map_err(failed)?;
         if !file.metadata().map_err(failed)?.is_file() {
             return Err(
                 Failure::failed("this is no file that could be added to and looked through").at_path(path)

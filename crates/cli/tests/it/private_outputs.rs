@@ -1,4 +1,5 @@
-//! Outputs are as private as their sources: exports, conversions, packed folders, decrypted files.
+//! Outputs are as private as their sources: exports, conversions, packed folders, decrypted files. Index copies and the file of acts
+//! are their user's alone.
 
 use crate::common::{ends, folder};
 use crate::vaults::{configure, held};
@@ -60,4 +61,27 @@ fn outputs_are_never_wider_than_their_sources() {
     set(&dir.join("r.hf"), 0o600);
     ends(dir, "read r.hf --stream log -o out644.raw --force", 0);
     assert_eq!(mode(&dir.join("out644.raw")), 0o600);
+}
+
+#[test]
+fn index_copies_and_the_file_of_acts_are_for_their_user_alone() {
+    let folder = folder();
+    let dir = folder.path();
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    held(dir);
+    ends(dir, "index r.hf --index ssd/drive --once", 0);
+    ends(dir, "audit r.hf --append acts.jsonl", 0);
+    assert_eq!(mode(&dir.join("acts.jsonl")), 0o600);
+    let drive = dir.join("ssd/drive");
+    let ring = fs::read_dir(&drive).unwrap().next().unwrap().unwrap().path();
+    assert_eq!([&dir.join("ssd"), &drive, &ring].map(|folder| mode(folder)), [0o700; 3]);
+    let files: Vec<_> = fs::read_dir(&ring).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(files.len() > 1, "{files:?}");
+    for file in files {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+    // What others were given stays theirs.
+    set(&dir.join("acts.jsonl"), 0o644);
+    ends(dir, "audit r.hf --append acts.jsonl", 0);
+    assert_eq!(mode(&dir.join("acts.jsonl")), 0o644);
 }

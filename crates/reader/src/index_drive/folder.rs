@@ -1,11 +1,11 @@
-//! Index copies as files: one file a slot, in a folder of the ring.
+//! Index copies as files: one file a slot, in a folder of the ring. Only the user who makes them may read them.
 
 use super::writer_lock::{WriterLock, mount_of};
 use holdfast_base::{RingId, Sequence};
 use rustix::fs::OFlags;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The file that whoever writes here has locked.
@@ -35,8 +35,8 @@ impl Folder {
     }
 
     pub(super) fn lock(&self) -> io::Result<Option<WriterLock>> {
-        fs::create_dir_all(&self.path)?;
-        let file = File::options().create(true).append(true).open(self.path.join(OWNER))?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
+        let file = File::options().create(true).append(true).mode(0o600).open(self.path.join(OWNER))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(WriterLock { file, mount: Some(mount_of(&self.path)?) })),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
@@ -81,7 +81,9 @@ impl Folder {
     }
 
     pub(super) fn put(&self, sequence: Sequence, copy: &[u8]) -> io::Result<()> {
-        File::create(self.file(sequence))?.write_all(copy)
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        options.open(self.file(sequence))?.write_all(copy)
     }
 
     pub(super) fn remove(&self, sequence: Sequence) -> io::Result<()> {
