@@ -141,7 +141,8 @@ impl Folder {
             // In a file system without locks the owner in the name tells if the process lives.
             let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         }
-        let access = SourceAccess::default();
+        // A repaired object is no wider than the damaged one.
+        let access = if replace { self.access(path) } else { SourceAccess::default() };
         let staged = format!("{HIDDEN}/{UPLOADS}/{name}");
         Ok(FolderUpload { file, unfinished, staged, target, root: self.root.clone(), replace, access })
     }

@@ -407,10 +407,15 @@ fn a_flipped_byte_in_a_vault_is_named_and_repaired() {
         let told = said.out + &said.err;
         assert!(told.contains("a:run1.mcap") && told.contains("chunk 0 is damaged"), "{line}: {told}");
     }
+    for (file, mode) in [("a/run1.mcap", 0o600), ("b/run1.mcap", 0o644)] {
+        fs::set_permissions(dir.join(file), fs::Permissions::from_mode(mode)).unwrap();
+    }
     let said = ends(dir, "vault scrub a --repair-from b --json", 0).json();
     documented("vault", [&said]);
     assert_eq!(said["damaged"][0]["repaired_from"], "run1.mcap");
     assert!(fs::read(dir.join("a/run1.mcap")).unwrap() == good);
+    let mode = fs::metadata(dir.join("a/run1.mcap")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "a repaired object is no wider than it was");
     let said = ends(dir, "vault scrub a --rate 1GiB", 0).out;
     assert!(said.contains("1 dataset") && said.contains("0 damaged"), "{said}");
     let removed = ends(dir, "vault rm a:run1.mcap --json", 0).json();
