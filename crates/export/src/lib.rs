@@ -5,6 +5,7 @@
 //! whom (`client`), results of queries as rows (`query`), and what a command prints about an export (`cli`).
 #![forbid(unsafe_code)]
 
+mod access_list;
 mod atomic_file;
 mod export;
 mod filter;

@@ -83,7 +83,7 @@ impl OutputFile {
         let create = |part: &Path| OpenOptions::new().write(true).create_new(true).mode(0o600).open(part);
         let made = AtomicFile::beside(&path, create, |error| error.kind() == io::ErrorKind::AlreadyExists)?;
         let (part, file) = made.map_err(|error| trouble(&error))?;
-        let mode = found_mode.unwrap_or_else(new_file_mode);
+        let mode = found_mode.unwrap_or_else(|| new_file_mode(folder_of(&path)));
         Ok(Self { file, part: Some(part), path, force, mode, replaced, access })
     }
 
@@ -237,6 +237,11 @@ fn special(path: &Path, found: &fs::Metadata) -> Result<File> {
     file.map_err(|error| Failure::output("cannot write there", path, &error))
 }
 
+/// Folder that a file is in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 fn taken(path: &Path) -> Failure {
     Failure::failed("there is a file of that name")
         .at_path(path)
@@ -327,7 +332,7 @@ mod tests {
         let source = dir.path().join("source");
         fs::write(&source, "secret").unwrap();
         for (at, (of_source, wanted)) in
-            [(0o600, 0o600), (0o644, new_file_mode() & 0o644)].into_iter().enumerate()
+            [(0o600, 0o600), (0o644, new_file_mode(dir.path()) & 0o644)].into_iter().enumerate()
         {
             fs::set_permissions(&source, fs::Permissions::from_mode(of_source)).unwrap();
             let path = dir.path().join(format!("{at}.raw"));
@@ -341,6 +346,29 @@ mod tests {
             Output::file(&path, true, SourceAccess::of(&source)).unwrap().finish().unwrap();
             assert_eq!(mode(&path), of_source);
         }
+    }
+
+    #[test]
+    fn an_output_has_the_list_of_its_folder_as_far_as_its_sources_allow() {
+        use crate::access_list::tests as access_list;
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let source = dir.path().join("source");
+        fs::write(&source, "secret").unwrap();
+        if !access_list::set(dir.path(), true, [7, 6, 5, 7, 0]) {
+            return;
+        }
+        let path = dir.path().join("plain");
+        fs::write(&path, "").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!(mode(&path), 0o660);
+        file(&dir.path().join("a.raw"), false).unwrap().finish().unwrap();
+        assert_eq!(mode(&dir.path().join("a.raw")), 0o660, "as any new file");
+        // The group of the source may read it, the user of the list may not.
+        fs::set_permissions(&source, fs::Permissions::from_mode(0o640)).unwrap();
+        let output = Output::file(&dir.path().join("b.raw"), false, SourceAccess::of(&source)).unwrap();
+        output.finish().unwrap();
+        assert_eq!(mode(&dir.path().join("b.raw")), 0o600);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Access to sources: the permission bits that bound those of an output, so that private data stay private.
 //!
 //! An output is never wider than its sources, less the umask. The group of a source counts only where the output has the same
-//! group; members of another group count as others.
+//! group; members of another group count as others. So do users and groups whom an access control list names.
 
+use crate::access_list::AccessList;
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
@@ -30,16 +31,23 @@ struct Bound {
 impl SourceAccess {
     /// Access to a file, device or folder of this machine; no bound if its permissions are not known.
     pub fn of(path: &Path) -> Self {
-        fs::metadata(path).as_ref().map_or_else(|_| Self::default(), Self::of_metadata)
+        let Ok(found) = fs::metadata(path) else { return Self::default() };
+        let list = (found.mode() & 0o070 != 0).then(|| AccessList::of(path)).flatten();
+        let mode = list.map_or(found.mode(), |list| (found.mode() & !0o070) | (list.group() << 3));
+        Self::with_mode(&found, mode)
     }
 
     /// Access to the source with this metadata. Bytes that pass a pipe or a terminal have no permissions of their own.
     pub fn of_metadata(found: &Metadata) -> Self {
+        Self::with_mode(found, found.mode())
+    }
+
+    fn with_mode(found: &Metadata, mode: u32) -> Self {
         let kind = found.file_type();
         if !(kind.is_file() || kind.is_dir() || kind.is_block_device()) {
             return Self::default();
         }
-        let mode = found.mode() & SHARED;
+        let mode = mode & SHARED;
         // A folder that can be listed and entered is readable; who may write into it does not matter.
         let mode = if found.is_dir() {
             let class = |shift: u32| if (mode >> shift) & 0o5 == 0o5 { 0o6 << shift } else { 0 };
@@ -92,7 +100,11 @@ impl SourceAccess {
     /// Gives an open file the permissions of a new one, as far as the sources allow them.
     pub fn apply(&self, file: &File, wanted: u32) -> io::Result<()> {
         let found = file.metadata()?;
-        let mode = self.bounded(wanted, found.gid());
+        let mut mode = self.bounded(wanted, found.gid());
+        // What the group may, those may whom a list names.
+        if mode & 0o070 != 0 && !self.is_unbounded() && AccessList::of_file(file).is_some() {
+            mode &= !0o070 | ((mode & 0o007) << 3);
+        }
         if found.mode() & 0o7777 == mode & 0o7777 {
             return Ok(());
         }
@@ -116,9 +128,9 @@ pub fn make_folder_like(folder: &Path, source: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(mode).create(folder)
 }
 
-/// Permissions that the process gives to new files.
-pub fn new_file_mode() -> u32 {
-    0o666 & !umask()
+/// Permissions that the process gives to new files in a folder, whose access control list comes before the umask.
+pub fn new_file_mode(folder: &Path) -> u32 {
+    0o666 & AccessList::of_new_files(folder).map_or_else(|| !umask(), AccessList::mode)
 }
 
 /// Mask of the process, which `umask`(2) tells only by changing it.
@@ -131,6 +143,7 @@ fn umask() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access_list::tests as access_list;
 
     fn access(mode: u32, gid: u32) -> SourceAccess {
         SourceAccess { bound: Some(Bound { mode: mode & SHARED, gid: Some(gid), uid: Some(1) }) }
@@ -178,6 +191,22 @@ mod tests {
         ] {
             assert_eq!([1, 2].map(|uid| sources.allows_owner(uid)), allowed, "{sources:?}");
         }
+    }
+
+    #[test]
+    fn a_list_of_a_source_opens_its_output_to_nobody_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let source = dir.path().join("source");
+        fs::write(&source, "secret").unwrap();
+        // The mode is 0640: the user 1000 may read it, and its group may not.
+        if !access_list::set(&source, false, [6, 4, 0, 4, 0]) {
+            return;
+        }
+        let found = fs::metadata(&source).unwrap();
+        assert_eq!(found.mode() & 0o777, 0o640);
+        assert_eq!(SourceAccess::of(&source).bounded(0o644, found.gid()), 0o600);
+        assert!(access_list::set(&source, false, [6, 0, 4, 4, 4]));
+        assert_eq!(SourceAccess::of(&source).bounded(0o644, found.gid()), 0o644);
     }
 
     #[test]

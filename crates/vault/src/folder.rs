@@ -250,7 +250,8 @@ impl FolderUpload {
     }
 
     pub(crate) fn complete(&mut self) -> io::Result<String> {
-        self.access.apply(&self.file, new_file_mode())?;
+        let uploads = self.unfinished.parent().unwrap_or(&self.root);
+        self.access.apply(&self.file, new_file_mode(uploads))?;
         self.file.sync_all()?;
         // Read back from the disk, where the system heeds the hint.
         let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
