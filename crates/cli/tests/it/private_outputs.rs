@@ -1,5 +1,5 @@
-//! Outputs are as private as their sources: exports, conversions, packed folders, decrypted files. Index copies and the file of acts
-//! are their user's alone.
+//! Outputs are as private as their sources: exports, conversions, packed folders, decrypted files. Index copies and the file
+//! of acts are their user's alone.
 
 use crate::common::{ends, folder};
 use crate::vaults::{configure, held};
