@@ -1,5 +1,6 @@
 //! Output of an export: a file that appears only when it is whole, or a pipe. It counts and hashes what passes.
 
+use crate::access_list::AccessList;
 use crate::atomic_file::AtomicFile;
 use crate::hashing::Hashing;
 use crate::source_access::{SourceAccess, new_file_mode};
@@ -73,11 +74,13 @@ impl OutputFile {
             if !force {
                 return Err(taken(&path));
             }
-            // Other contents do not run with the rights of the owner.
-            found_mode = Some(target.mode() & 0o777);
             replaced = Some((target.uid(), target.gid()));
             // A link leads there.
             path = fs::canonicalize(&path).unwrap_or(path);
+            // Other contents do not run with the rights of the owner. The list of the file is gone unless its folder has one.
+            let list = AccessList::of(&path).filter(|_| AccessList::of_new_files(folder_of(&path)).is_none());
+            let mode = target.mode() & 0o777;
+            found_mode = Some(list.map_or(mode, |list| (mode & !0o070) | (list.group() << 3)));
         }
         let trouble = |error: &io::Error| Failure::output("cannot make the file", &path, error);
         let create = |part: &Path| OpenOptions::new().write(true).create_new(true).mode(0o600).open(part);
@@ -369,6 +372,19 @@ mod tests {
         let output = Output::file(&dir.path().join("b.raw"), false, SourceAccess::of(&source)).unwrap();
         output.finish().unwrap();
         assert_eq!(mode(&dir.path().join("b.raw")), 0o600);
+    }
+
+    #[test]
+    fn a_group_gets_nothing_that_the_list_of_a_replaced_file_kept_from_it() {
+        use crate::access_list::tests as access_list;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.raw");
+        fs::write(&path, "old").unwrap();
+        if !access_list::set(&path, false, [6, 4, 0, 4, 0]) {
+            return;
+        }
+        file(&path, true).unwrap().finish().unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
     }
 
     #[test]
