@@ -1,13 +1,14 @@
 //! Printer of a server's events, on a thread of its own: no request waits for the reader of the log.
 
-use crate::commands::Effect;
-use crate::out::Out;
 use crate::serving::rfc3339;
 use holdfast_base::clean;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_server::{Clock, Event, Log};
 use serde_json::Value;
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -32,13 +33,19 @@ pub(crate) struct EventPrinter {
 impl EventPrinter {
     /// Starts printing: JSON lines on standard output, or lines for people on standard error.
     pub(crate) fn start(json: bool) -> Result<Self> {
+        let failed = |error| Failure::failed(format_args!("cannot start the log: {error}"));
+        // A descriptor without a buffer: an event that was not written is not kept.
+        let to = if json {
+            io::stdout().as_fd().try_clone_to_owned()
+        } else {
+            io::stderr().as_fd().try_clone_to_owned()
+        };
+        let mut lines = Lines::to(File::from(to.map_err(failed)?));
         let (sender, messages) = sync_channel(MOST_WAITING);
         let left_out = Arc::new(AtomicU64::new(0));
         let lost = Arc::clone(&left_out);
-        let print = move || print(&messages, &lost, json);
-        let thread = Builder::new().name("log".to_owned()).spawn(print);
-        let thread =
-            thread.map_err(|error| Failure::failed(format_args!("cannot start the log: {error}")))?;
+        let print = move || print(&messages, &lost, &mut lines, json);
+        let thread = Builder::new().name("log".to_owned()).spawn(print).map_err(failed)?;
         Ok(Self { sender, left_out, thread })
     }
 
@@ -65,30 +72,58 @@ impl EventPrinter {
     }
 }
 
+/// Output that gets whole lines, each at once.
+struct Lines<W> {
+    to: W,
+    /// Whether the output ends in a part of a line.
+    is_cut: bool,
+}
+
+impl<W: Write> Lines<W> {
+    fn to(to: W) -> Self {
+        Self { to, is_cut: false }
+    }
+
+    /// Writes a line. The part of an earlier line that an error has cut is ended first.
+    fn write(&mut self, line: &str) -> io::Result<()> {
+        let text = if self.is_cut { format!("\n{line}\n") } else { format!("{line}\n") };
+        let text = text.as_bytes();
+        let mut written = 0;
+        while written < text.len() {
+            match self.to.write(&text[written..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    written += count;
+                    self.is_cut = !text[..written].ends_with(b"\n");
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Prints messages until the last. An output that nobody reads any more ends it, and not the server; events that a full
 /// disk does not take are counted.
-fn print(messages: &Receiver<Message>, left_out: &AtomicU64, json: bool) {
-    let mut out = if json { Out::stdout(Effect::Prints, true) } else { Out::stderr(false) };
+fn print(messages: &Receiver<Message>, left_out: &AtomicU64, lines: &mut Lines<impl Write>, json: bool) {
+    let text = |event: &Value| if json { event.to_string() } else { line(event) };
     while let Ok(Message::Event(event)) = messages.recv() {
         let lost = left_out.swap(0, Ordering::Relaxed);
         if lost > 0 {
             let event = serde_json::json!({ "event": "left_out", "events": lost, "time": event["time"] });
-            if printed(&mut out, &event).is_err() {
+            if lines.write(&text(&event)).is_err() {
                 left_out.fetch_add(lost, Ordering::Relaxed);
             }
         }
-        match printed(&mut out, &event) {
-            Err(failure) if failure.is_quiet() => return,
+        match lines.write(&text(&event)) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return,
             Err(_) => {
                 left_out.fetch_add(1, Ordering::Relaxed);
             }
             Ok(()) => {}
         }
     }
-}
-
-fn printed(out: &mut Out, event: &Value) -> Result<()> {
-    if out.is_json() { out.object(event) } else { out.line(line(event)) }.and_then(|()| out.flush())
 }
 
 /// Line for people: time, name of the event, and its fields.
@@ -111,6 +146,46 @@ fn line(event: &Value) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    /// Output that takes a part of its first line, fails once, and takes everything from then on.
+    #[derive(Default)]
+    struct FailsOnce {
+        calls: usize,
+        taken: Vec<u8>,
+    }
+
+    impl Write for FailsOnce {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.calls += 1;
+            let count = match self.calls {
+                1 => 4,
+                2 => return Err(io::ErrorKind::StorageFull.into()),
+                _ => bytes.len(),
+            };
+            self.taken.extend_from_slice(&bytes[..count]);
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_event_that_a_full_disk_does_not_take_is_counted_and_later_ones_are_printed() {
+        let (sender, messages) = sync_channel(2);
+        for name in ["first", "second"] {
+            sender.send(Message::Event(json!({"event": name, "time": "now"}))).unwrap();
+        }
+        drop(sender);
+        let mut lines = Lines::to(FailsOnce::default());
+        print(&messages, &AtomicU64::new(0), &mut lines, true);
+        let text = String::from_utf8(lines.to.taken).unwrap();
+        let (cut, whole) = text.split_once('\n').unwrap();
+        let whole: Vec<Value> = whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let left_out = json!({"event": "left_out", "events": 1, "time": "now"});
+        assert_eq!((cut, whole), ("{\"ev", vec![left_out, json!({"event": "second", "time": "now"})]));
+    }
 
     #[test]
     fn a_line_has_time_name_and_fields() {
