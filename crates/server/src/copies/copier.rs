@@ -3,7 +3,7 @@
 use super::fetch::fetch;
 use super::job::{Job, JobState, Jobs};
 use super::policy::Policies;
-use super::stage_orders::StageOrders;
+use super::stage_orders::{OrderedVersion, StageOrders};
 use crate::clock::Clock;
 use crate::log::Log;
 use crate::site::{AnyStore, SiteArchive};
@@ -75,49 +75,46 @@ impl Copier {
     /// Fetches the current versions of an object, or of all objects below a collection, before all others, also after a
     /// restart of the site. Returns the number of versions that this site lacks. Blocks.
     pub(crate) fn stage(&self, path: &CatalogPath) -> Result<usize> {
-        self.site.catalog.with(|catalog| catalog.stat(path).map(drop))?;
-        self.with_orders(|orders| {
-            orders.add(path).map_err(|error| StoreError {
-                verb: "record an order beside",
-                place: orders.place(),
-                reason: error.to_string(),
-                remedy: "make room in the data folder",
-            })
-        })?;
-        self.add_staged(path)
+        self.with_orders(|orders| self.add_order(orders, path))
     }
 
     fn with_orders<T>(&self, work: impl FnOnce(&mut StageOrders) -> T) -> T {
         work(&mut self.orders.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Goes on with the orders of an earlier process. An order whose path is gone is told and given up.
+    /// Goes on with the orders of an earlier process.
     fn resume_orders(&self) {
         for order in self.with_orders(|orders| orders.paths()) {
-            let staged = order.parse::<CatalogPath>().map_err(|error| error.to_string());
-            let staged = staged.and_then(|path| self.add_staged(&path).map_err(|error| error.to_string()));
-            if let Err(error) = staged {
-                self.log
-                    .trouble("copies", format!("cannot go on with staging {order}: {error}; order it again"));
-            }
+            self.with_orders(|orders| self.resume(orders, &order));
         }
-        self.end_orders();
     }
 
-    /// Removes the orders of which no job is left.
-    fn end_orders(&self) {
-        let open = self.with_jobs(|jobs| jobs.staged());
-        let is_open = |order: &str| {
-            order
-                .parse::<CatalogPath>()
-                .is_ok_and(|order| open.iter().any(|path| path.parse().is_ok_and(|path| order.holds(&path))))
-        };
-        if let Err(error) = self.with_orders(|orders| orders.retain(is_open)) {
+    /// Goes on with an order. One whose path is gone is told and given up.
+    fn resume(&self, orders: &mut StageOrders, order: &str) {
+        let path = order.parse::<CatalogPath>().map_err(|error| error.to_string());
+        let added = path.and_then(|path| self.add_order(orders, &path).map_err(|error| error.to_string()));
+        if let Err(error) = &added {
+            self.log.trouble("copies", format!("cannot go on with staging {order}: {error}; order it again"));
+        }
+        if !matches!(added, Ok(1..)) {
+            self.tell_unrecorded(orders.remove(order));
+        }
+    }
+
+    /// Ends the orders of which no other version is left. Blocks.
+    fn end_staged(&self, version: OrderedVersion) {
+        self.tell_unrecorded(self.with_orders(|orders| orders.end(version)));
+    }
+
+    fn tell_unrecorded(&self, recorded: io::Result<()>) {
+        if let Err(error) = recorded {
             self.log.trouble("copies", format!("cannot record that staging is done: {error}"));
         }
     }
 
-    fn add_staged(&self, path: &CatalogPath) -> Result<usize> {
+    /// Adds an order and its jobs, if this site lacks a version. Its caller holds the orders: none of the jobs ends before
+    /// the order has it.
+    fn add_order(&self, orders: &mut StageOrders, path: &CatalogPath) -> Result<usize> {
         let now = self.clock.now();
         let wanted = self.site.catalog.with(|catalog| {
             catalog.stat(path)?;
@@ -128,6 +125,16 @@ impl Copier {
                 }
             })?;
             Ok(wanted)
+        })?;
+        if wanted.is_empty() {
+            return Ok(0);
+        }
+        let versions = wanted.iter().map(|(object, version, _)| (*object, *version));
+        orders.add(path, versions).map_err(|error| StoreError {
+            verb: "record an order beside",
+            place: orders.place(),
+            reason: error.to_string(),
+            remedy: "make room in the data folder",
         })?;
         self.with_jobs(|jobs| {
             for (object, version, path) in &wanted {
@@ -177,11 +184,11 @@ impl Copier {
                     Err(_) => return,
                 },
                 () = self.staged.notified() => {}
-                Some(fetched) = running.join_next() => self.ended(fetched),
+                Some(fetched) = running.join_next() => self.ended(fetched).await,
                 () = sleep(pause) => if next.is_none() { seen = None },
             }
             while let Some(fetched) = running.try_join_next() {
-                self.ended(fetched);
+                self.ended(fetched).await;
             }
         }
     }
@@ -198,15 +205,18 @@ impl Copier {
         }
     }
 
-    fn ended(&self, fetched: std::result::Result<Fetched, tokio::task::JoinError>) {
+    async fn ended(self: &Arc<Self>, fetched: std::result::Result<Fetched, tokio::task::JoinError>) {
         match fetched {
             Ok((job, result)) => {
                 if let Err(error) = &result {
                     self.log.trouble("copies", error);
                 }
-                let is_staged = self.with_jobs(|jobs| jobs.end(&job, result, self.clock.now()));
-                if is_staged {
-                    self.end_orders();
+                if self.with_jobs(|jobs| jobs.end(&job, result, self.clock.now())) {
+                    let copier = Arc::clone(self);
+                    let end = move || copier.end_staged((job.object, job.version));
+                    if let Err(error) = tokio::task::spawn_blocking(end).await {
+                        self.log.trouble("copies", error);
+                    }
                 }
             }
             Err(error) => self.log.trouble("copies", error),

@@ -106,11 +106,6 @@ impl Jobs {
         is_staged
     }
 
-    /// Paths of the staged jobs that are open.
-    pub(super) fn staged(&self) -> Vec<String> {
-        self.open.values().filter(|job| job.is_staged).map(|job| job.path.clone()).collect()
-    }
-
     /// Time of the next attempt of a failed job.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
         let due = self.open.values().filter_map(|job| match &job.state {
