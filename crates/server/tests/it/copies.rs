@@ -114,6 +114,21 @@ fn a_restart_goes_on_with_what_is_staged() {
     b.restart();
     let job = until(|| Some(b.client().get("/jobs").expect(200).json()[0].clone()).filter(Value::is_object));
     assert_eq!((&job["path"], &job["reason"]), (&json!("/lab/one.raw"), &json!("stage")));
+    // The other site comes back at another address.
+    a.restart();
+    join(&b, "a", &a);
+    until(|| peer(&b)["site"].is_string().then_some(()));
+    until(|| {
+        // An attempt that has failed is repeated at a time of the clock.
+        b.clock.advance(Duration::from_secs(1));
+        (b.client().get("/jobs").expect(200).json()[0]["state"] == "done").then_some(())
+    });
+    assert_eq!(b.client().get("/projects/lab/one.raw").expect(200).body, b"one");
+    assert_eq!(files(&b), 1);
+    // A finished order is not given again.
+    until(|| std::fs::read(b.data().join("staged")).unwrap().is_empty().then_some(()));
+    b.restart();
+    assert_eq!(b.client().get("/jobs").expect(200).json(), json!([]));
 }
 
 #[test]

@@ -31,8 +31,10 @@ fn uploads_without_a_name_are_named_by_their_identity() {
     }
     // As some clients call it.
     let named = metadata(&[("name", "photo.png")]);
-    client.tus("POST", "/files/", &[("Upload-Length", "0"), ("Upload-Metadata", &named)], &[]).expect(201);
-    client.get("/catalog/stat?path=/default/photo.png");
+    let headers = [("Upload-Length", "0"), ("Upload-Metadata", named.as_str())];
+    let created = client.tus("POST", "/files/", &headers, &[]).expect(201);
+    world.until_stored(created.header("location").unwrap());
+    client.get("/catalog/stat?path=/default/photo.png").expect(200);
 }
 
 #[test]
