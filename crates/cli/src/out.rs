@@ -84,8 +84,13 @@ impl Out {
         }
     }
 
-    /// Ends a command that only prints when its output fails. Other commands keep the first failure for their end.
+    /// Ends a command that only prints when its output fails. Other commands write each line at once, for it tells what is
+    /// done, and keep the first failure for their end.
     fn written(&mut self, written: io::Result<()>) -> Result<()> {
+        let written = match self.effect {
+            Effect::Prints => written,
+            Effect::Changes => written.and_then(|()| self.to.flush()),
+        };
         let Err(error) = written else { return Ok(()) };
         if self.effect == Effect::Prints {
             return Err(broken(&error));
@@ -152,6 +157,8 @@ mod tests {
     fn a_lost_output_is_told_at_the_end_of_commands_that_change_something() {
         for (error, code) in [(io::ErrorKind::BrokenPipe, None), (io::ErrorKind::StorageFull, Some(1))] {
             let mut out = out(Effect::Changes, error);
+            out.line("a").unwrap();
+            assert!(out.lost.is_some(), "a line is not written at once");
             for _ in 0..3 {
                 out.line("a").unwrap();
                 out.flush().unwrap();

@@ -32,6 +32,13 @@ pub(crate) struct Args {
     site: SiteArgs,
 }
 
+impl Args {
+    /// Whether the command only prints.
+    pub(crate) fn only_prints(&self) -> bool {
+        matches!(self.what, None | Some(What::Show { .. }))
+    }
+}
+
 #[derive(clap::Subcommand, Debug)]
 enum What {
     /// Show both sides of a conflict

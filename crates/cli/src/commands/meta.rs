@@ -23,6 +23,13 @@ pub(crate) struct Args {
     what: What,
 }
 
+impl Args {
+    /// Whether the command only prints.
+    pub(crate) fn only_prints(&self) -> bool {
+        matches!(self.what, What::Ls { .. })
+    }
+}
+
 #[derive(clap::Subcommand, Debug)]
 enum What {
     /// List the attributes of an entry

@@ -22,6 +22,13 @@ pub(crate) struct Args {
     what: What,
 }
 
+impl Args {
+    /// Whether the command only prints.
+    pub(crate) fn only_prints(&self) -> bool {
+        matches!(self.what, What::Ls { .. })
+    }
+}
+
 #[derive(clap::Subcommand, Debug)]
 enum What {
     /// Set the policy of a collection

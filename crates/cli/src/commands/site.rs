@@ -27,6 +27,13 @@ pub(crate) struct Args {
     what: What,
 }
 
+impl Args {
+    /// Whether the command only prints.
+    pub(crate) fn only_prints(&self) -> bool {
+        matches!(self.what, What::Ls { .. } | What::Status { .. } | What::Digest { .. })
+    }
+}
+
 #[derive(clap::Subcommand, Debug)]
 enum What {
     /// Add a site, or change the settings of one; the exchange begins at once

@@ -29,6 +29,13 @@ pub(crate) struct Args {
     what: What,
 }
 
+impl Args {
+    /// Whether the command only prints.
+    pub(crate) fn only_prints(&self) -> bool {
+        matches!(self.what, What::List { .. })
+    }
+}
+
 #[derive(clap::Subcommand, Debug)]
 enum What {
     /// Create a token, and print it once

@@ -31,6 +31,13 @@ pub(crate) struct Args {
     what: What,
 }
 
+impl Args {
+    /// Whether the command only prints.
+    pub(crate) fn only_prints(&self) -> bool {
+        matches!(self.what, What::List | What::Ls { .. })
+    }
+}
+
 #[derive(clap::Subcommand, Debug)]
 enum What {
     /// List the vaults of the configuration file

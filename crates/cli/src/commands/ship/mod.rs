@@ -36,6 +36,13 @@ pub(crate) struct Args {
     what: Option<Shipping>,
 }
 
+impl Args {
+    /// Whether the command only prints.
+    pub(crate) fn only_prints(&self) -> bool {
+        matches!(self.about, Some(About::Plan { .. }))
+    }
+}
+
 /// Files to send, and where to.
 #[derive(clap::Args, Clone, Debug)]
 struct Shipping {

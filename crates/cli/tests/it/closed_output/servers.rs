@@ -11,7 +11,8 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::Instant;
 
-pub(super) const COMMANDS: &[&str] = &["serve", "ship", "ship report", "mount", "shell", "metrics"];
+pub(super) const COMMANDS: &[&str] =
+    &["serve", "ship", "ship report", "ship status", "mount", "shell", "metrics"];
 
 /// Address of this machine that nobody uses.
 fn free_address() -> String {
@@ -60,6 +61,7 @@ fn servers_serve_though_nobody_reads_it() {
 
     deaf.run(&format!("ship many --to {}/lab --into shipped --state st --once --quiet 100ms", site.url()));
     assert_eq!(site.ends("ls /lab/shipped", 0).out.lines().count(), MANY);
+    deaf.run("ship status st");
     deaf.run("ship report st -o report.html");
     assert!(dir.join("report.html").is_file());
 
