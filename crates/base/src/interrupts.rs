@@ -37,6 +37,14 @@ impl Interrupts {
     }
 }
 
+/// Whether a process ignores SIGHUP, by the text of its `/proc/PID/status`. A program that was started so (`nohup`) leaves it
+/// ignored.
+pub fn ignores_hang_ups(status: &str) -> bool {
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // SIGHUP has the number 1, and the lowest bit.
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,5 +62,14 @@ mod tests {
             "counted from the first one"
         );
         assert_eq!(interrupts.count(first + Duration::from_millis(1500)), Interrupt::Second);
+    }
+
+    #[test]
+    fn an_ignored_sighup_is_the_lowest_bit_of_the_mask() {
+        let status =
+            |mask: &str| format!("Name:\tx\nSigBlk:\t0000000000000001\nSigIgn:\t{mask}\nSigCgt:\t1\n");
+        assert!(ignores_hang_ups(&status("0000000000001001")));
+        assert!(!ignores_hang_ups(&status("0000000000001000")));
+        assert!(!ignores_hang_ups(""));
     }
 }

@@ -18,7 +18,7 @@ mod words;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use copy::{append, copy};
 pub use ids::{Age, Epoch, HoldId, LaneNo, OrderId, Ordinal, RingId, Sequence, SlotNo, StreamId};
-pub use interrupts::{Interrupt, Interrupts, REPEATED_WITHIN};
+pub use interrupts::{Interrupt, Interrupts, REPEATED_WITHIN, ignores_hang_ups};
 pub use limits::*;
 pub use units::{ByteSize, Rate, Timestamp, UnitError};
 pub use words::{clean, counted, grouped, many, plural, typed};

@@ -1,7 +1,7 @@
 //! `holdfast prove`: drive a ring at its guarantee, see whether it keeps it, and write that down.
 
 use crate::args::RingArg;
-use crate::interruption::interruption_by;
+use crate::interruption::server_interruption;
 use crate::out::{Out, notices};
 use crate::progress;
 use holdfast_base::Rate;
@@ -9,7 +9,6 @@ use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_client::{session, times};
 use holdfast_planning::prove::{Progress, ProofResult, ProofRun, Subject, Verdict, empty, prove};
 use indicatif::ProgressBar;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -70,7 +69,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let files = Files::new(args.output.as_deref(), &path, args.force)?;
     let subject = Subject::open(&path, args.destroy, args.rate)?;
     // A proof outlives its terminal.
-    let stop = interruption_by(&[SIGINT, SIGTERM])?;
+    let stop = server_interruption()?;
     let superblock = if subject.has_data { empty(&path)? } else { subject.superblock.clone() };
     let bar = progress::share();
     let run = ProofRun {

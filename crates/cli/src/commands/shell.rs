@@ -1,6 +1,7 @@
 //! `holdfast shell`: a program that sees the name space of a site as files, without any privilege.
 
 use crate::args::{SiteArgs, TreeArgs, check_written};
+use crate::interruption::handled;
 use crate::out::{Out, say};
 use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_client::json::{RefusedWay, ShellWays};
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let mut command = Command::new(&program);
     command.args(words);
     // A signal may come as soon as the program runs.
-    let signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2]);
+    let signals = Signals::new(handled(&[SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2]));
     let signals = signals
         .map_err(|error| Failure::failed(format_args!("cannot wait for signals: {}", reason(&error))))?;
     // Programs that go into the background stay descendants, whose calls may be answered.

@@ -24,6 +24,7 @@ mod finding;
 mod full;
 mod given;
 mod guarantee;
+mod hang_ups;
 mod help;
 mod histories;
 mod hits;

@@ -41,6 +41,21 @@ pub fn holdfast(folder: &Path) -> Command {
     command
 }
 
+/// `holdfast` as `nohup` starts it: with SIGHUP ignored.
+pub fn holdfast_without_hang_ups(folder: &Path) -> Command {
+    let plain = holdfast(folder);
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(plain.get_program());
+    for (name, value) in plain.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.current_dir(folder).stdin(Stdio::null());
+    command
+}
+
 /// The recorder is another package's program: built beside ours, unless the whole workspace was built.
 pub fn recorder_program() -> PathBuf {
     program("holdfast-recorder")

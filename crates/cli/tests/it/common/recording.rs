@@ -8,7 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write, read_to_string};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// No wait takes longer than this, unless something is wrong.
@@ -36,10 +36,15 @@ impl Recording {
     }
 
     fn of(dir: &Path, stream: &str, more: &str) -> Self {
+        Self::by(holdfast(dir), dir, stream, more)
+    }
+
+    /// Recorder that this command starts.
+    pub fn by(mut command: Command, dir: &Path, stream: &str, more: &str) -> Self {
         recorder_program();
         let pipe = named_pipe(dir, "pipe");
         let line = format!("record r.hf --source file:pipe --name {stream} --flush 100ms {more}");
-        let mut child = holdfast(dir)
+        let mut child = command
             .args(line.split_whitespace())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
