@@ -10,7 +10,7 @@ use holdfast_base::{Clock as _, OrderId, Sequence, SystemClock};
 use holdfast_media::{Access, Device, OpenError, RealDisk};
 use holdfast_protocol::client::Connection;
 use holdfast_protocol::wire::{DeviceState, DeviceStatus, MAX_RANGES, MAX_REQUEST, Request, Status};
-use holdfast_ring::{OfflineOrderError, Order, Outcome, order_giving_way};
+use holdfast_ring::{OfflineOrderError, Order, Outcome, Refusal, order_giving_way};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -46,6 +46,40 @@ pub fn give(lane: &Path, order: &Order, notices: &Notices) -> Result<Outcome> {
 
 /// The same; that it is refused is an outcome, too.
 pub fn ask(lane: &Path, order: &Order, notices: &Notices) -> Result<Outcome> {
+    let mut before = Destroyed::default();
+    let last = ask_on(lane, order, &mut before, notices)?;
+    Ok(before.and(last))
+}
+
+/// Elements, bytes and slots that a purge destroyed before it gave way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Destroyed {
+    elements: u64,
+    bytes: u64,
+    slots: u32,
+}
+
+impl Destroyed {
+    /// All that the order came to, whose last part came to `last`.
+    fn and(self, last: Outcome) -> Outcome {
+        let Self { elements, bytes, slots } = self;
+        match last {
+            Outcome::Purged { elements: more, bytes: more_bytes, slots: more_slots } => Outcome::Purged {
+                elements: elements + more,
+                bytes: bytes + more_bytes,
+                slots: slots + more_slots,
+            },
+            // It had destroyed all.
+            Outcome::Refused(Refusal::Nothing { .. }) if slots > 0 => {
+                Outcome::Purged { elements, bytes, slots }
+            }
+            other => other,
+        }
+    }
+}
+
+/// Gives an order, again where it gave way; what it destroyed until then is added to `before`.
+fn ask_on(lane: &Path, order: &Order, before: &mut Destroyed, notices: &Notices) -> Result<Outcome> {
     let (mut tries, mut waited) = (0, None::<Instant>);
     loop {
         let place = holdfast_protocol::locate(lane).map_err(|error| protocol_failure(&error))?;
@@ -73,10 +107,16 @@ pub fn ask(lane: &Path, order: &Order, notices: &Notices) -> Result<Outcome> {
         }
         match Device::open(lane, Access::Own) {
             Ok(device) => match alone(device, order.clone(), &starts) {
-                Err(OfflineOrderError::GaveWay) => notices.tell(format_args!(
-                    "{}: the order gave way to a recorder that starts, and is given to it; what was done of it stays done",
-                    lane.display()
-                )),
+                Err(OfflineOrderError::GaveWay { elements, bytes, slots }) => {
+                    before.elements += elements;
+                    before.bytes += bytes;
+                    before.slots += slots;
+                    notices.tell(format_args!(
+                        "{}: the order gave way to a recorder that starts, and is given to it; what was done of it \
+                         stays done",
+                        lane.display()
+                    ));
+                }
                 done => return done.map_err(|error| Failure::failed(error).at_path(lane)),
             },
             Err(OpenError::InUse { .. }) if tries < TRIES => {
@@ -177,6 +217,17 @@ mod tests {
         assert!(text.starts_with("/dev/sdb: waiting for the device"), "{text}");
         assert!(text.contains("since 1970-01-01T00:00:00Z (I/O error)"), "{text}");
         assert!(said(DeviceState::Retrying, "").unwrap().contains("00Z: when it answers"));
+    }
+
+    // Promise 5: what was destroyed is told, whoever destroyed it.
+    #[test]
+    fn a_purge_in_parts_comes_to_all_of_them() {
+        let purged = |elements, bytes, slots| Outcome::Purged { elements, bytes, slots };
+        let nothing = || Outcome::Refused(Refusal::Nothing { oldest: None });
+        let before = Destroyed { elements: 3, bytes: 30, slots: 1 };
+        assert_eq!(before.and(purged(4, 40, 2)), purged(7, 70, 3));
+        assert_eq!(before.and(nothing()), purged(3, 30, 1));
+        assert_eq!(Destroyed::default().and(nothing()), nothing());
     }
 
     #[test]

@@ -92,6 +92,8 @@ pub enum JobStep {
     End {
         /// The audit.
         record: PurgeRecord,
+        /// Slots that were overwritten.
+        slots: u32,
         /// Whether all was done: answered when that is durable, and at once otherwise (the device may not answer).
         complete: bool,
     },
@@ -417,7 +419,7 @@ impl<D: Disk> Driver<D> {
                 self.step = Some(PendingStep::Switch);
                 None
             }
-            JobStep::End { record, complete } => {
+            JobStep::End { record, complete, .. } => {
                 let locked = ring.jobs.locked.clone();
                 ring.end_job();
                 ring.await_audit(record);

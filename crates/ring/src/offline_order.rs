@@ -26,7 +26,14 @@ pub enum OfflineOrderError {
     Stopped(#[from] JobError),
     /// It gave way to somebody else before it was carried out, or half-way; given again, it goes on from there.
     #[error("the order gave way to a recorder that starts: give it again")]
-    GaveWay,
+    GaveWay {
+        /// Elements that a purge destroyed until then.
+        elements: u64,
+        /// Their bytes.
+        bytes: u64,
+        /// Slots that it overwrote. Given again, it may find nothing more.
+        slots: u32,
+    },
     /// The disk failed meanwhile.
     #[error("{0}: nothing was acknowledged")]
     Failed(String),
@@ -43,8 +50,8 @@ pub fn order_offline<D: Disk>(
     order_giving_way(disk, order, clock, patient, &|| false)
 }
 
-/// The same, but stops with [`OfflineOrderError::GaveWay`] once `gives_way` says so: before anything is written, or between
-/// two steps of an order that takes many. An order that is one commit is finished once it has begun.
+/// The same, but stops with [`OfflineOrderError::GaveWay`] once `gives_way` says so: before anything is written, or where
+/// an order that takes many steps can stop. An order that is one commit is finished once it has begun.
 pub fn order_giving_way<D: Disk>(
     mut disk: D,
     order: Order,
@@ -54,7 +61,7 @@ pub fn order_giving_way<D: Disk>(
 ) -> Result<Outcome, OfflineOrderError> {
     let recovered = recover(&mut disk)?;
     if gives_way() {
-        return Err(OfflineOrderError::GaveWay);
+        return Err(OfflineOrderError::GaveWay { elements: 0, bytes: 0, slots: 0 });
     }
     let clean = !recovered.after_crash();
     let config = Config { buffers: BUFFERS, flush: Duration::from_secs(1), writes: 1 };
@@ -74,13 +81,20 @@ pub fn order_giving_way<D: Disk>(
     let outcome = if let Some(work) = Work::of(&order) {
         let superblock = driver.superblock().clone();
         let mut failed = None;
-        let mut gave_way = false;
+        let (mut gave_way, mut destroyed) = (false, (0, 0, 0));
         let mut port = |step: JobStep| {
-            // A buffer that is given back need not be in the way of anybody.
-            gave_way |= gives_way();
-            if gave_way {
+            if can_stop(&work, &step) && gives_way() {
+                gave_way = true;
                 return None;
             }
+            let step = match step {
+                // What was destroyed until then is on record before anybody else has the ring.
+                JobStep::End { record, slots, .. } if gave_way => {
+                    destroyed = (record.elements, record.bytes, slots);
+                    JobStep::End { record, slots, complete: true }
+                }
+                step => step,
+            };
             driver.step(step, clock.now());
             let mut reply = None;
             let waited = until(&mut driver, &mut |d| {
@@ -94,7 +108,10 @@ pub fn order_giving_way<D: Disk>(
         match (done, failed) {
             (Ok(outcome), None) => Ok(outcome),
             (_, Some(error)) => return Err(error),
-            (Err(JobError::Closed), None) if gave_way => Err(OfflineOrderError::GaveWay),
+            (Err(JobError::Closed), None) if gave_way => {
+                let (elements, bytes, slots) = destroyed;
+                Err(OfflineOrderError::GaveWay { elements, bytes, slots })
+            }
             (Err(error), None) => return Err(OfflineOrderError::Stopped(error)),
         }
     } else {
@@ -118,4 +135,14 @@ pub fn order_giving_way<D: Disk>(
     }
     until(&mut driver, &mut |d| d.is_idle())?;
     outcome
+}
+
+/// Returns true before a step at which work can stop: nothing is half overwritten, and at most one slot goes by between two of
+/// them, or both journal extents at the end. What closes the work, and gives slots and buffers back, goes on always.
+fn can_stop(work: &Work, step: &JobStep) -> bool {
+    match step {
+        JobStep::Lock(_) | JobStep::NewCopy => true,
+        JobStep::Due { .. } | JobStep::Read { .. } => matches!(work, Work::Distil(_)),
+        _ => false,
+    }
 }

@@ -22,6 +22,8 @@ struct Purge<'j, 'a, 'p> {
     zeros: Option<Buffer>,
     /// Earliest arrival of what was found.
     oldest: Option<Timestamp>,
+    /// Slots that were overwritten.
+    slots: u32,
 }
 
 /// A slot that has some of the range.
@@ -44,10 +46,17 @@ pub(crate) fn purge(
     let mut record = audit(request, now);
     let zeros = Some(Buffer::aligned(STEP)?);
     job.done(JobStep::Begin(record.clone()))?;
-    let result = Purge { job, zeros, oldest: None }.run(request, &mut record);
+    let mut purge = Purge { job, zeros, oldest: None, slots: 0 };
+    let result = purge.run(request, &mut record);
+    let slots = purge.slots;
+    if slots > 0 && matches!(result, Err(JobError::Closed)) {
+        // It gives way. Whoever goes on may find nothing more on the ring, and looks no further then. Where the ring is
+        // being closed, this does nothing.
+        let _ = purge.overwrite_journal();
+    }
     // Holds must be possible again whatever came of it, and what was destroyed until then is on record.
     let complete = matches!(result, Ok(Outcome::Purged { .. }));
-    let ended = job.done(JobStep::End { record, complete });
+    let ended = job.done(JobStep::End { record, slots, complete });
     let outcome = result?;
     ended?;
     Ok(outcome)
@@ -140,22 +149,21 @@ impl Purge<'_, '_, '_> {
             Ok(affected) => affected,
             Err(hold) => return Ok(Outcome::Refused(Refusal::Held(hold))),
         };
-        let mut slots = 0;
         for one in &affected {
             if self.destroy(request, one)? {
                 record.elements += one.redaction.elements;
                 record.bytes += one.redaction.bytes;
-                slots += 1;
+                self.slots += 1;
             }
         }
         // Last: what expired meanwhile is among it.
-        slots += self.overwrite_remains(request)?;
-        if slots == 0 {
+        self.overwrite_remains(request)?;
+        if self.slots == 0 {
             return Ok(Outcome::Refused(Refusal::Nothing { oldest: self.oldest }));
         }
         // The journal may have had some of it while its slot was open.
         self.overwrite_journal()?;
-        Ok(Outcome::Purged { elements: record.elements, bytes: record.bytes, slots })
+        Ok(Outcome::Purged { elements: record.elements, bytes: record.bytes, slots: self.slots })
     }
 
     /// The slots of data that have some of the range; or a hold that forbids it. None is kept from expiring longer
@@ -193,10 +201,9 @@ impl Purge<'_, '_, '_> {
     }
 
     /// Overwrites what has expired but is still there, where it may have some of the range: whole slots, and behind slots
-    /// that were sealed short what an older lap left. Returns how many whole slots.
-    fn overwrite_remains(&mut self, request: &PurgeRequest) -> Result<u32, JobError> {
+    /// that were sealed short what an older lap left.
+    fn overwrite_remains(&mut self, request: &PurgeRequest) -> Result<(), JobError> {
         let geometry = self.job.superblock.geometry.clone();
-        let mut count = 0;
         for no in (0..geometry.slots).map(SlotNo) {
             if !self.pin_patiently(no)? {
                 continue;
@@ -212,12 +219,12 @@ impl Purge<'_, '_, '_> {
                 None if is_data || self.is_blank(offset, end)? => {}
                 _ => {
                     self.overwrite(offset, end)?;
-                    count += 1;
+                    self.slots += 1;
                 }
             }
             self.job.done(JobStep::Unlock(no))?;
         }
-        Ok(count)
+        Ok(())
     }
 
     /// Locks a slot that has data or is expired; one that is just being named can be locked a little later. False for one
