@@ -19,7 +19,8 @@ use std::ops::ControlFlow;
 /// List lost and purged data: stream, ordinals, times, elements, bytes, cause
 #[derive(clap::Args, Debug)]
 #[command(after_help = format!("{}\n\n\
-    Exits with 3 if nothing was lost.\n\n\
+    Exits with 3 if nothing was lost.\n\
+    What an interface lost counts only if no range is given.\n\n\
     Examples:\n  holdfast gaps lab.hf\n  holdfast gaps lab.hf --stream eth0 --last 10m", times::HELP))]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -88,8 +89,12 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let wanted: Vec<StreamId> =
         streams.iter().map(|stream| stream.id).filter(|id| selection.wants(*id)).collect();
     let interface = losses::without_gap(&status, &wanted);
-    let frames: u64 = interface.iter().map(|source| source.interface_drops).sum();
-    let end = ListEnd { cut_off: reader.was_cut_off(), interface, selects: !selection.is_all() };
+    let end = ListEnd {
+        cut_off: reader.was_cut_off(),
+        interface,
+        selects: !selection.is_all(),
+        has_range: !args.range.options().is_all(),
+    };
     end.tell(found, &table, out)?;
     if let Some(first) = damaged.first() {
         return Err(Failure::failed(format_args!(
@@ -99,7 +104,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         .at_path(&path)
         .advice("`holdfast check` lists all"));
     }
-    if found + frames == 0 { Err(Failure::said(Kind::Nothing)) } else { Ok(()) }
+    if end.lost(found) { Ok(()) } else { Err(Failure::said(Kind::Nothing)) }
 }
 
 /// Lines that follow the list of gaps.
@@ -110,12 +115,20 @@ struct ListEnd<'a> {
     interface: Vec<&'a SourceStatus>,
     /// Only a part of the ring was asked for.
     selects: bool,
+    /// A range was given. When in the run an interface lost its frames is not known.
+    has_range: bool,
 }
 
 impl ListEnd<'_> {
+    /// Returns true if something was lost in what was asked for, with so many gaps.
+    fn lost(&self, found: u64) -> bool {
+        let of_interface = self.interface.iter().any(|source| source.interface_drops > 0);
+        found > 0 || (of_interface && !self.has_range)
+    }
+
     fn tell(&self, found: u64, table: &Table, out: &mut Out) -> Result<()> {
         if out.is_json() {
-            for source in &self.interface {
+            for source in self.interface.iter().filter(|_| !self.has_range) {
                 out.object(&InterfaceLoss {
                     stream: &source.name,
                     interface_drops: source.interface_drops,
@@ -129,7 +142,7 @@ impl ListEnd<'_> {
         }
         match (found, self.cut_off) {
             (0, true) => out.line(format_args!("no gaps so far, but {CUT_OFF}"))?,
-            (0, false) if !self.interface.is_empty() => out.line("no gaps")?,
+            (0, false) if !self.interface.is_empty() && !self.has_range => out.line("no gaps")?,
             (0, false) if self.selects => out.line("no gaps in the selection")?,
             (0, false) => out.line("no gaps: nothing that is still on the ring was lost")?,
             (_, true) => out.line(CUT_OFF)?,
@@ -143,11 +156,31 @@ impl ListEnd<'_> {
                 }
             }
             out.line(format_args!(
-                "{}: {} by the interface since the recorder started, in no gap",
+                "{}: {} by the interface since the recorder started, in no gap{}",
                 clean(&source.name),
-                lost.join(", ")
+                lost.join(", "),
+                if self.has_range { "; whether in this range is not known" } else { "" }
             ))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_sim::samples;
+
+    // Promise 2: a loss of an interface, whose time nobody knows, is none of every range until the recorder ends.
+    #[test]
+    fn what_an_interface_lost_counts_where_no_range_is_given() {
+        let status = samples::status();
+        let wanted: Vec<StreamId> = (0..16).map(StreamId).collect();
+        let interface = losses::without_gap(&status, &wanted);
+        assert!(interface.iter().any(|source| source.interface_drops > 0));
+        let mut end = ListEnd { cut_off: false, interface, selects: false, has_range: false };
+        assert!(end.lost(0) && end.lost(1));
+        (end.selects, end.has_range) = (true, true);
+        assert!(!end.lost(0) && end.lost(1));
     }
 }
