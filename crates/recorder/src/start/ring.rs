@@ -9,7 +9,7 @@ use holdfast_ingest::StopFlag;
 use holdfast_media::{
     Access, Buffer, Device, Disk as _, Foreign, OpenError, PlainDisk, Prefill, create_file,
 };
-use holdfast_protocol::is_recorder;
+use holdfast_protocol::{ProtocolError, find_recorder_now, is_recorder, locate};
 use holdfast_ring::{NewRing, create};
 use std::fs::File;
 use std::io::Read as _;
@@ -35,18 +35,13 @@ const SAID_AFTER: Duration = Duration::from_secs(1);
 
 /// Takes the ring for this recorder. A command that has it for an order gives it back soon; another recorder does not.
 fn own(path: &Path, stop: &StopFlag) -> Result<Device, OpenError> {
-    let (began, mut said) = (Instant::now(), false);
+    let (began, mut said, mut answers) = (Instant::now(), false, None);
     loop {
         let refused = match Device::open(path, Access::Own) {
             Err(refused @ (OpenError::InUse { .. } | OpenError::Busy { .. })) => refused,
             opened => return opened,
         };
-        let patience = match &refused {
-            OpenError::InUse { holder, .. } if holder.as_ref().is_some_and(is_recorder) => Duration::ZERO,
-            OpenError::InUse { .. } => PATIENCE,
-            // The kernel's claim comes first: the lock, which tells whose it is, follows.
-            _ => SAID_AFTER,
-        };
+        let patience = patience(&refused, || *answers.get_or_insert_with(|| recorder_answers(path)));
         let waited = began.elapsed();
         if waited >= patience || stop.is_stopped() {
             return Err(refused);
@@ -60,9 +55,28 @@ fn own(path: &Path, stop: &StopFlag) -> Result<Device, OpenError> {
                 "{}: waiting up to {PATIENCE:?} for {holder}, which has the ring",
                 path.display()
             ));
+            // It may have been starting.
+            answers = None;
         }
         std::thread::sleep(AGAIN);
     }
+}
+
+/// How long to wait for who has the ring. Where the system does not tell who that is, `answers` says whether it is a recorder.
+fn patience(refused: &OpenError, answers: impl FnOnce() -> bool) -> Duration {
+    let is_recorder = match refused {
+        OpenError::InUse { holder: Some(holder), .. } => is_recorder(holder),
+        OpenError::InUse { holder: None, .. } => answers(),
+        // The kernel's claim comes first: the lock, which tells whose it is, follows.
+        _ => return SAID_AFTER,
+    };
+    if is_recorder { Duration::ZERO } else { PATIENCE }
+}
+
+/// Returns true if a recorder of the ring at `path` answers on its socket, of whatever release.
+fn recorder_answers(path: &Path) -> bool {
+    let found = locate(path).and_then(|place| find_recorder_now(&place));
+    matches!(found, Ok(Some(_)) | Err(ProtocolError::Version { .. }))
 }
 
 pub(super) fn find_or_make(
@@ -194,4 +208,20 @@ fn chance() -> std::io::Result<(RingId, Key)> {
     id[6] = id[6] & 0x0f | 0x40;
     id[8] = id[8] & 0x3f | 0x80;
     Ok((RingId(id), Key(key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // A second recorder is refused at once where the system does not tell who has the ring, but the first one answers.
+    #[test]
+    fn an_unknown_holder_is_waited_for_unless_a_recorder_answers() {
+        let unknown = OpenError::InUse { path: PathBuf::new(), holder: None };
+        assert_eq!(patience(&unknown, || true), Duration::ZERO);
+        assert_eq!(patience(&unknown, || false), PATIENCE);
+        let busy = OpenError::Busy { path: PathBuf::new(), user: String::new() };
+        assert_eq!(patience(&busy, || unreachable!()), SAID_AFTER);
+        assert!(!recorder_answers(Path::new("/nowhere/r.hf")));
+    }
 }
