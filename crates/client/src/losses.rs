@@ -98,19 +98,23 @@ pub fn lost(status: &Status) -> String {
     }
 }
 
-/// Losses of the ring's life that its counters know, in words; `None` for none. Losses upstream are not among them.
-pub fn ever_lost(streams: &[StreamStatus]) -> Option<String> {
+/// Losses of the ring's life that its counters know, in words. Losses upstream are not among them: where none is known, and no
+/// recorder tells of its run, that is said. `None` for none otherwise.
+pub fn ever_lost(status: &Status, streams: &[StreamStatus]) -> Option<String> {
     let gaps: u64 = streams.iter().map(|stream| stream.counters.gaps).sum();
     let lost: u64 = streams.iter().map(|stream| stream.counters.lost).sum();
     let unknown: u64 = streams.iter().map(|stream| stream.counters.unknown_gaps).sum();
-    (gaps > 0).then(|| {
-        let what = match (lost, unknown) {
-            (lost, 0) => counted(lost, "element"),
-            (0, _) => "an unknown number".to_owned(),
-            (lost, _) => format!("{} and an unknown number", counted(lost, "element")),
-        };
-        format!("{what} in {}, losses upstream not counted; see `holdfast gaps`", counted(gaps, "gap"))
-    })
+    if gaps == 0 {
+        let silent = status.recorder.is_none() && !streams.is_empty();
+        return silent.then(|| "losses upstream are not counted here; see `holdfast gaps`".to_owned());
+    }
+    let what = match (lost, unknown) {
+        (lost, 0) => counted(lost, "element"),
+        (0, _) => "an unknown number".to_owned(),
+        (lost, _) => format!("{} and an unknown number", counted(lost, "element")),
+    };
+    let gaps = counted(gaps, "gap");
+    Some(format!("{what} in {gaps}, losses upstream not counted; see `holdfast gaps`"))
 }
 
 #[cfg(test)]
@@ -159,6 +163,22 @@ mod tests {
         status.recorder.as_mut().unwrap().recent = None;
         assert!(losing_now(&status));
         assert_eq!(lost(&status), "yes: eth0 1 234 elements (dropped by the kernel)");
+    }
+
+    // Promise 2: where all losses were upstream, and no recorder tells of them, nobody takes the ring for one without any.
+    #[test]
+    fn a_ring_at_rest_says_what_its_counters_leave_out() {
+        let (mut status, mut streams) = (sample::status(), sample::streams());
+        let known = ever_lost(&status, &streams).unwrap();
+        assert!(known.contains("in 3 gaps, losses upstream not counted"), "{known}");
+        for stream in &mut streams {
+            (stream.counters.gaps, stream.counters.lost, stream.counters.unknown_gaps) = (0, 0, 0);
+        }
+        assert_eq!(ever_lost(&status, &streams), None);
+        status.recorder = None;
+        let said = "losses upstream are not counted here; see `holdfast gaps`";
+        assert_eq!(ever_lost(&status, &streams).as_deref(), Some(said));
+        assert_eq!(ever_lost(&status, &[]), None);
     }
 
     // Promise 2: what may be recorded is no known loss, and is not kept silent about.

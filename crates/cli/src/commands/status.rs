@@ -105,7 +105,7 @@ fn lines(path: &Path, status: &Status, streams: &[StreamStatus], slots: &[SlotSt
         (None, _) => {}
     }
     say("being lost", lost(status));
-    if let Some(ever) = ever_lost(streams) {
+    if let Some(ever) = ever_lost(status, streams) {
         say("ever lost", ever);
     }
     let slots = &ring.slots;
