@@ -93,7 +93,13 @@ pub fn start(settings: &Settings, stop: &StopFlag) -> Result<Ready, StartError> 
     let mortal = limits::outlive_others();
     // Until it answers on its socket, commands leave the ring to it.
     let there = holdfast_protocol::locate(&settings.ring).ok();
-    let _mark = there.and_then(|place| StartMark::set(place.superblock.ring));
+    let mark = there.as_ref().and_then(|place| StartMark::set(place.superblock.ring));
+    if there.is_some() && mark.is_none() {
+        warnings.push(format!(
+            "{}: cannot mark beside the socket that a recorder starts: commands that have the ring do not give way",
+            settings.ring.display()
+        ));
+    }
     let place = ring::find_or_make(settings, stop, &mut warnings)?;
     let made = place.made.clone();
     let mut started = start_on(settings, stop, place, warnings);

@@ -5,8 +5,8 @@ use crate::process::device::Lockable;
 use holdfast_media::{Access, Device, owner};
 use holdfast_protocol::RingLocation;
 use holdfast_protocol::socket_path::socket_in;
-use rustix::fs::OFlags;
-use std::fs::OpenOptions;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::{Command, Stdio};
@@ -118,6 +118,19 @@ fn a_recorder_gets_the_ring_from_a_command_that_has_it() {
         assert!(!mark.exists(), "what comes now goes through the recorder");
         assert!(recorder.end().status.success());
     });
+}
+
+// Promise 1: who cannot ask for the ring says so, and records all the same.
+#[test]
+fn a_recorder_that_cannot_mark_its_start_warns() {
+    let place = TestFolder::new();
+    made(&place);
+    let ring = RingLocation::read(&place.ring).unwrap().superblock.ring;
+    let mark = File::create(socket_in(&place.run(), ring).with_extension("starting")).unwrap();
+    flock(&mark, FlockOperation::NonBlockingLockExclusive).unwrap();
+    let recorder = place.start(&STDIN);
+    assert!(recorder.said.contains("commands that have the ring do not give way"), "{}", recorder.said);
+    assert!(recorder.end().status.success());
 }
 
 #[test]
