@@ -68,26 +68,29 @@ fn a_fast_device_with_a_short_stall_takes_what_a_slow_one_takes() {
     assert!(most(&slow, bytes, &ask(1)) <= most(&stalled, bytes, &ask(1)));
 }
 
-/// Figures of a device, each a number that means the better the smaller it is.
-type Figures = ([u64; 3], [u32; 4], (u32, u32, bool));
+/// Figures of a device: rates, spans, and the part of stalls, the share of writes beside reads, by how much the mean is above
+/// the worst write rate, and whether it serves several requests at once.
+type Figures = ([u64; 3], [u32; 4], (u32, u32, u32, bool));
 
 fn figures() -> impl Strategy<Value = Figures> {
     let nanoseconds = || prop_oneof![Just(0u32), 0u32..1_000_000, 0u32..60_000_000, 0u32..2_000_000_000];
     let rate = || prop_oneof![1u64 << 20..200 << 20, 200u64 << 20..9000 << 20];
-    let whole = (prop_oneof![Just(0u32), 0u32..300_000], 30u32..=100, any::<bool>());
+    let whole = (prop_oneof![Just(0u32), 0u32..300_000], 30u32..=100, 0u32..=100, any::<bool>());
     (prop::array::uniform3(rate()), prop::array::uniform4(nanoseconds()), whole)
 }
 
 /// A device of one stretch of 1 TiB. Reads beside writes cost some share of its write rate, where it serves several at once.
 fn device(figures: &Figures) -> Profile {
-    let ([write, read, packer], [reposition, commit, error, stall], (rho, share, parallel)) = *figures;
+    let ([write, read, packer], [reposition, commit, error, stall], (rho, share, above, parallel)) = *figures;
     let span = |nanoseconds: u32| Duration::from_nanos(nanoseconds.into());
     let bytes = 1 << 40;
+    // The same share is the same number then, whatever the mean is.
+    let mean = (write + write * u64::from(above) / 100).next_multiple_of(100);
     let zone = Zone {
         offset: 0,
         bytes,
         write_worst: Rate(write),
-        write_mean: Rate(write),
+        write_mean: Rate(mean),
         read_worst: Rate(read),
         read_mean: Rate(read),
     };
@@ -98,7 +101,7 @@ fn device(figures: &Figures) -> Profile {
         read_error: ReadError::Assumed(span(error) * 4),
         stalls: Stalls { sigma: span(stall), rho, ..Stalls::default() },
         parallel: if parallel { 8 } else { 1 },
-        write_beside_reads: Rate((u128::from(write) * u128::from(share)).div_ceil(100) as u64),
+        write_beside_reads: Rate(mean / 100 * u64::from(share)),
         packer_elements: packer / 200,
         packer_cells: packer / 50,
         packer_bytes: Rate(packer),
@@ -108,15 +111,21 @@ fn device(figures: &Figures) -> Profile {
     profile
 }
 
-/// The same, better in every figure by its own part, in hundredths of what there is to gain.
+/// The same, better in every figure by its own part, in hundredths of what there is to gain. The mean is no figure, but the
+/// share of it that is kept beside reads is.
 fn better(worse: &Figures, by: &[u8; 9]) -> Figures {
-    let ([write, read, packer], [reposition, commit, error, stall], (rho, share, parallel)) = *worse;
+    let ([write, read, packer], [reposition, commit, error, stall], (rho, share, above, parallel)) = *worse;
     let faster = |rate: u64, by: u8| rate + rate * u64::from(by) / 20;
     let shorter = |span: u32, by: u8| span - (u64::from(span) * u64::from(by) / 100) as u32;
     (
         [faster(write, by[0]), faster(read, by[1]), faster(packer, by[2])],
         [shorter(reposition, by[3]), shorter(commit, by[4]), shorter(error, by[5]), shorter(stall, by[6])],
-        (shorter(rho, by[7]), share + (100 - share) * u32::from(by[8]) / 100, parallel),
+        (
+            shorter(rho, by[7]),
+            share + (100 - share) * u32::from(by[8]) / 100,
+            above + u32::from(by[8]),
+            parallel,
+        ),
     )
 }
 
