@@ -137,11 +137,11 @@ pub fn order_giving_way<D: Disk>(
     outcome
 }
 
-/// Returns true before a step at which work can stop: nothing is half overwritten, and at most one slot goes by between two of
-/// them, or both journal extents at the end. What closes the work, and gives slots and buffers back, goes on always.
+/// Returns true before a step at which work can stop: nothing is half overwritten then. Between two of them a purge goes through
+/// one slot at most, or both journal extents at the end. What closes the work, and gives slots and buffers back, always goes on.
 fn can_stop(work: &Work, step: &JobStep) -> bool {
     match step {
-        JobStep::Lock(_) | JobStep::NewCopy => true,
+        JobStep::Lock(_) | JobStep::NewCopy | JobStep::Pause => true,
         JobStep::Due { .. } | JobStep::Read { .. } => matches!(work, Work::Distil(_)),
         _ => false,
     }
