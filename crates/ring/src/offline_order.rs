@@ -29,7 +29,7 @@ pub enum OfflineOrderError {
     GaveWay {
         /// Elements that a purge destroyed until then.
         elements: u64,
-        /// Their bytes.
+        /// Bytes of those elements.
         bytes: u64,
         /// Slots that it overwrote. Given again, it may find nothing more.
         slots: u32,

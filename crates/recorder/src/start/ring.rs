@@ -62,7 +62,7 @@ fn own(path: &Path, stop: &StopFlag) -> Result<Device, OpenError> {
     }
 }
 
-/// How long to wait for who has the ring. Where the system does not tell who that is, `answers` says whether it is a recorder.
+/// Longest wait for the holder of the ring. Where the system does not tell who that is, `answers` says whether it is a recorder.
 fn patience(refused: &OpenError, answers: impl FnOnce() -> bool) -> Duration {
     let is_recorder = match refused {
         OpenError::InUse { holder: Some(holder), .. } => is_recorder(holder),
