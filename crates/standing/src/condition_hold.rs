@@ -81,10 +81,11 @@ pub fn hold(path: &Path, asked: Options, notices: &Notices, observer: &mut dyn O
         missed: gone,
         quota_left: standing.then(|| quota.saturating_sub(slots)),
     };
-    observer.event(&Event::Held { progress, bytes })?;
     let missed = sql::told(&turn.missed);
+    // Before the hold is told: whoever knows of it may ask for the end.
     let mut follow =
         Follow::new(Extensions::new(path, id, notices), path, id, (standing, distil), notices, observer)?;
+    observer.event(&Event::Held { progress, bytes })?;
     follow.begin(fit, (slots, quota.saturating_sub(slots)), gone.into(), &mut evaluator);
     if !standing {
         evaluator.stop_looking();

@@ -151,7 +151,8 @@ mod tests {
     fn another_connection_leaves_the_locks_of_the_first() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("catalog.db");
-        let first = SqliteStore::open(&path).unwrap();
+        let mut first = SqliteStore::open(&path).unwrap();
+        first.execute("CREATE TABLE t (a INTEGER)", &[]).unwrap();
         let held = locks(&path);
         assert!(held > 0);
         drop(SqliteStore::open(&path).unwrap());
