@@ -84,8 +84,8 @@ impl OutputFile {
         }
         let trouble = |error: &io::Error| Failure::output("cannot make the file", &path, error);
         let create = |part: &Path| OpenOptions::new().write(true).create_new(true).mode(0o600).open(part);
-        let made = AtomicFile::beside(&path, create, |error| error.kind() == io::ErrorKind::AlreadyExists)?;
-        let (part, file) = made.map_err(|error| trouble(&error))?;
+        let atomic = AtomicFile::beside(&path, create, |error| error.kind() == io::ErrorKind::AlreadyExists)?;
+        let (part, file) = atomic.map_err(|error| trouble(&error))?;
         let mode = found_mode.unwrap_or_else(|| new_file_mode(folder_of(&path)));
         Ok(Self { file, part: Some(part), path, force, mode, replaced, access })
     }

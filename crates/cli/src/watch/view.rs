@@ -302,7 +302,7 @@ mod tests {
             "eth0",
             "512 KiB/s",
             "buffers  ██▒▒▒░░░  2 of 8 in use, 5 at most; margin 3; least slack 4.2 s, 9.0 s are kept",
-            "5.1 KiB/s beyond│",
+            "5.1 KiB/s beyond",
             "0 + ?",
             "a write takes ≤ 1 ms, 99 % ≤ 1 ms, worst 70 ms",
         ] {
