@@ -20,9 +20,8 @@ fn differing(without: &str, with: &str) -> Vec<Finding> {
     let findings = by_package(without).into_iter().filter_map(|(package, features)| {
         let tests = with.get(package).filter(|tests| **tests != features)?;
         let fault = format!(
-            "{package} has the features [{} in tests, but [{features} without them: name the missing ones here, so that \
-             it is built once",
-            tests
+            "{package} has the features [{tests} in tests, but [{features} without them: name the missing ones here, so that \
+             it is built once"
         );
         Some(Finding::new(HOME, 0, fault))
     });

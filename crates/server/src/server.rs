@@ -147,7 +147,6 @@ impl Server {
         let orders = data.join(STAGE_ORDERS_FILE);
         let copier = Copier::new(Arc::clone(&site), clock.clone(), log.clone(), folder.clone(), &orders)
             .map_err(|error| ServerError::io("read the orders to stage", &orders, &error))?;
-        let keeper = Keeper { site: Arc::clone(&site), log: log.clone(), taker: holds };
         let app = Arc::new(App {
             uploads,
             tokens: Arc::clone(&tokens),
@@ -172,13 +171,12 @@ impl Server {
         };
         let fingerprint = tls.as_ref().map(|tls| tls.fingerprint);
         let listener = Listener { socket, tls: tls.map(|tls| TlsAcceptor::from(tls.config)) };
-        let routes = router(Arc::clone(&app));
         runtime.spawn(background::run(Arc::clone(&background), incoming));
         runtime.spawn(background::sweep(background));
         runtime.spawn(scheduler.run());
         runtime.spawn(copier.run());
-        runtime.spawn(keeper.run());
-        let connections = Some(runtime.spawn(serve(listener, app, routes, stopped)));
+        runtime.spawn(Keeper { site: Arc::clone(&site), log: log.clone(), taker: holds }.run());
+        let connections = Some(runtime.spawn(serve(listener, Arc::clone(&app), router(app), stopped)));
         let (site, runtime) = (Some(site), Some(runtime));
         let server = RunningServer { address, fingerprint, tokens, log, stop, connections, site, runtime };
         let fingerprint = fingerprint.map(|fingerprint| fingerprint.to_string());

@@ -70,11 +70,14 @@ impl Drop for Process {
     }
 }
 
-/// Example program beside this test. It is built first: a test run of one test target does not build examples.
+/// Example program beside this test. It is built first: a test run of one test target does not build examples. It has the
+/// features of the whole workspace, so that dependencies are not built once more.
 fn example() -> PathBuf {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut build = Command::new(cargo);
-    build.args(["build", "--quiet", "--example", "serve"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    build
+        .args(["build", "--quiet", "--workspace", "--example", "serve"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
     // Build scripts depend on the variables of a package; those of this one would let them run again.
     let of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     for (name, _) in std::env::vars().filter(|(name, _)| of_package(name)) {

@@ -46,7 +46,7 @@ pub(super) fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
     let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     match found {
         0 => {
-            transaction.execute_batch(&format!("{TABLES} {DESTINATIONS} PRAGMA user_version = {VERSION}"))?
+            transaction.execute_batch(&format!("{TABLES} {DESTINATIONS} PRAGMA user_version = {VERSION}"))?;
         }
         1 => transaction.execute_batch(&format!("{DESTINATIONS} PRAGMA user_version = {VERSION}"))?,
         VERSION => {}

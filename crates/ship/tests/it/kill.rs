@@ -14,8 +14,8 @@ use std::sync::LazyLock;
 /// Times that each process is killed.
 const KILLS: u64 = 10;
 
-static SERVE: LazyLock<PathBuf> = LazyLock::new(|| example("holdfast-server", "serve"));
-static SHIP: LazyLock<PathBuf> = LazyLock::new(|| example("holdfast-ship", "ship"));
+static SERVE: LazyLock<PathBuf> = LazyLock::new(|| example("serve"));
+static SHIP: LazyLock<PathBuf> = LazyLock::new(|| example("ship"));
 
 /// Process that is killed at the end.
 struct Process(Child);
@@ -49,11 +49,12 @@ impl Drop for Process {
     }
 }
 
-/// Example program beside this test. It is built first: a test run of one test target does not build examples.
-fn example(package: &str, name: &str) -> PathBuf {
+/// Example program beside this test. It is built first: a test run of one test target does not build examples. It has the
+/// features of the whole workspace, so that dependencies are not built once more.
+fn example(name: &str) -> PathBuf {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut build = Command::new(cargo);
-    build.args(["build", "--quiet", "--package", package, "--example", name]);
+    build.args(["build", "--quiet", "--workspace", "--example", name]);
     build.current_dir(env!("CARGO_MANIFEST_DIR"));
     // Build scripts depend on the variables of a package; those of this one would let them run again.
     let of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
