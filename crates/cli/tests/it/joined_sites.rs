@@ -215,7 +215,7 @@ fn copies_are_made_by_policy_and_staged() {
         let told = run(&a, words).out;
         let columns = told.lines().filter(|line| line.contains("verified"));
         let sites: Vec<_> =
-            columns.map(|line| line.contains("gva") as u8 * 2 + line.contains("ams") as u8).collect();
+            columns.map(|line| u8::from(line.contains("gva")) * 2 + u8::from(line.contains("ams"))).collect();
         assert!(sites.contains(&2) && sites.contains(&1), "{told}");
         assert!(
             !told

@@ -355,7 +355,7 @@ fn a_dataset_is_as_private_as_the_most_private_entry_in_it() {
     }
     let private = |name: &str| {
         packed(&dir, &out.join(name));
-        fs::metadata(out.join(name)).unwrap().mode() & 0o077 == 0
+        fs::metadata(out.join(name)).unwrap().mode().is_multiple_of(0o100)
     };
     let set = |path: &str, mode| fs::set_permissions(dir.join(path), Permissions::from_mode(mode)).unwrap();
     for path in ["sub/a", "b"] {

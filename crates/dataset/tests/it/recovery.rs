@@ -230,7 +230,7 @@ fn changed_bytes_give_an_error_or_messages_of_the_file() {
 fn a_dataset_that_is_cut_while_it_is_written_is_one_up_to_its_last_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path();
-    let lines: String = (0..60).map(|at| format!("{{\"n\": {at}}}\n")).collect();
+    let lines = (0..60).map(|at| format!("{{\"n\": {at}}}\n")).collect::<Vec<_>>().concat();
     fs::write(dir.join("in.jsonl"), lines).unwrap();
     let source = format!("--source file:{} --name lines --frame lines", dir.join("in.jsonl").display());
     let ring = record(dir, &format!("--size 4MiB --slot 64KiB {source} --attr n:int=json:n"));

@@ -94,14 +94,14 @@ fn a_standing_hold_goes_on_though_nobody_reads_it() {
         ["--where", "text(payload) like 'line 7%'", "--standing", "--quota", "60", "--reason", "few"];
     super::close_output(hold.args(["hold", "r.hf", "--stream", "log"]).args(condition));
     let hold = hold.spawn().unwrap();
-    let held =
+    let slots =
         || run(dir, "holds r.hf --json").lines().first().map_or(0, |hold| hold["slots"].as_u64().unwrap());
     let grows = |more: u64| {
         let began = Instant::now();
-        while held() <= more {
+        while slots() <= more {
             assert!(began.elapsed() < PATIENCE, "the hold does not grow");
         }
-        held()
+        slots()
     };
     let first = grows(0);
     recording.lines(8000);
