@@ -1,7 +1,7 @@
 //! Rule on features of dependencies: the tests ask for none that the programs lack, so that both share one build.
 
 use crate::Finding;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::process::Command;
@@ -9,19 +9,27 @@ use std::process::Command;
 /// Manifest that asks for the features of tests without being one.
 const HOME: &str = "xtask/Cargo.toml";
 
-/// Features by package and version, of lines such as `name v1.2.3 [a,b]`.
-fn by_package(lines: &str) -> BTreeMap<&str, &str> {
-    lines.lines().filter_map(|line| line.trim_end_matches(" (*)").split_once(" [")).collect()
+/// Sets of features by package and version, of lines such as `name v1.2.3 [a,b]`. A package that build scripts use, too, may
+/// have two.
+fn by_package(lines: &str) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (package, features) in lines.lines().filter_map(|line| line.trim_end_matches(" (*)").split_once(" ["))
+    {
+        found.entry(package).or_default().insert(features);
+    }
+    found
 }
 
 /// Packages whose features differ: a build with tests would build them again.
 fn differing(without: &str, with: &str) -> Vec<Finding> {
     let with = by_package(with);
     let findings = by_package(without).into_iter().filter_map(|(package, features)| {
-        let tests = with.get(package).filter(|tests| **tests != features)?;
+        let tests = with.get(package)?;
+        let missing = features.iter().find(|features| !tests.contains(*features))?;
         let fault = format!(
-            "{package} has the features [{tests} in tests, but [{features} without them: name the missing ones here, so that \
-             it is built once"
+            "{package} has the features [{} in tests, but [{missing} without them: name the missing ones here, so that \
+             it is built once",
+            Vec::from_iter(tests.iter().copied()).join(" and [")
         );
         Some(Finding::new(HOME, 0, fault))
     });

@@ -37,7 +37,7 @@ impl Interrupts {
     }
 }
 
-/// Whether a process ignores SIGHUP, by the text of its `/proc/PID/status`. A program that was started so (`nohup`) leaves it
+/// Returns true if a process ignores SIGHUP, by the text of its `/proc/PID/status`. A program that was started so (`nohup`) leaves it
 /// ignored.
 pub fn ignores_hang_ups(status: &str) -> bool {
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -22,7 +22,7 @@ struct Left {
     place: String,
     file: VaultObject,
     age: Duration,
-    /// Last whole checkpoint.
+    /// Last checkpoint that is whole.
     checkpoint: Checkpoint,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Whether the command only prints.
+    /// True for a command that only prints.
     pub(crate) fn only_prints(&self) -> bool {
         matches!(self.what, None | Some(What::Show { .. }))
     }

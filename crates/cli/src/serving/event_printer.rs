@@ -75,7 +75,7 @@ impl EventPrinter {
 /// Output that gets whole lines, each at once.
 struct Lines<W> {
     to: W,
-    /// Whether the output ends in a part of a line.
+    /// True if the output ends in a part of a line.
     is_cut: bool,
 }
 

@@ -175,7 +175,7 @@ impl Compiler {
         unsafe { (self.functions.link_type)(self.handle) }
     }
 
-    /// Compiles an expression.
+    /// Compiles an expression to instructions.
     pub(super) fn compile(&self, expression: &str) -> Result<Vec<Instruction>, LibpcapError> {
         /// Versions before 1.8 compile in static memory.
         static TURN: Mutex<()> = Mutex::new(());

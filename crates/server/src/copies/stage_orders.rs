@@ -66,7 +66,7 @@ impl StageOrders {
         if self.orders.len() == count { Ok(()) } else { self.write() }
     }
 
-    /// Removes an order.
+    /// Removes an order from the file.
     pub(super) fn remove(&mut self, path: &str) -> io::Result<()> {
         if self.orders.remove(path).is_some() { self.write() } else { Ok(()) }
     }
