@@ -26,10 +26,11 @@ fn differing(without: &str, with: &str) -> Vec<Finding> {
     let findings = by_package(without).into_iter().filter_map(|(package, features)| {
         let tests = with.get(package)?;
         let missing = features.iter().find(|features| !tests.contains(*features))?;
+        let tests: Vec<&str> = tests.iter().copied().collect();
         let fault = format!(
             "{package} has the features [{} in tests, but [{missing} without them: name the missing ones here, so that \
              it is built once",
-            Vec::from_iter(tests.iter().copied()).join(" and [")
+            tests.join(" and [")
         );
         Some(Finding::new(HOME, 0, fault))
     });
