@@ -43,7 +43,7 @@ fn command() -> ExitCode {
     holdfast_export::handle_signals(say);
     let mut out = Out::stdout(cli.effect(), cli.json);
     let done = cli.run(&mut out);
-    // What was said before a failure counts, but the failure itself goes before that of the output.
+    // Output before a failure counts, but the failure itself goes before that of the output.
     let ended = out.end();
     match done.and(ended) {
         Ok(()) => ExitCode::SUCCESS,

@@ -101,7 +101,7 @@ impl SourceAccess {
     pub fn apply(&self, file: &File, wanted: u32) -> io::Result<()> {
         let found = file.metadata()?;
         let mut mode = self.bounded(wanted, found.gid());
-        // What the group may, those may whom a list names.
+        // Users that a list names may do what the group may.
         if mode & 0o070 != 0 && !self.is_unbounded() && AccessList::of_file(file).is_some() {
             mode &= !0o070 | ((mode & 0o007) << 3);
         }
@@ -123,7 +123,7 @@ impl SourceAccess {
 /// Makes a folder for outputs of the files in another one, as private as that. One that is there stays as it is.
 pub fn make_folder_like(folder: &Path, source: &Path) -> io::Result<()> {
     let files = SourceAccess::of(source).bounded(0o666, rustix::process::getegid().as_raw());
-    // Who may read the files may list and enter the folder.
+    // Readers of the files may list and enter the folder.
     let mode = 0o300 | files | (files & 0o444) >> 2;
     fs::DirBuilder::new().recursive(true).mode(mode).create(folder)
 }

@@ -242,7 +242,7 @@ impl Spool {
                 return Ok(false);
             }
             state.taken = 0;
-            // Of an empty file nothing was sent, as when a shell redirects into it before the program begins.
+            // An empty file sends nothing, as when a shell redirects into it before the program begins.
             state.is_ended = state.size > 0;
             (state.size, state.changes, std::mem::take(&mut state.is_stale))
         };
@@ -348,7 +348,7 @@ impl Spool {
                 error.kind = RemoteErrorKind::Locked;
             }
             if let Err(error) = patience.wait(error).await {
-                // What it has of the bytes takes space that nobody gives free for days.
+                // The upload's bytes take space that nobody gives free for days.
                 if let Some(address) = address {
                     remove(&target.site, &address, target.patience).await;
                 }

@@ -80,7 +80,7 @@ fn index_copies_and_the_file_of_acts_are_for_their_user_alone() {
     for file in files {
         assert_eq!(mode(&file), 0o600, "{}", file.display());
     }
-    // What others were given stays theirs.
+    // Outputs that others were given stay theirs.
     set(&dir.join("acts.jsonl"), 0o644);
     ends(dir, "audit r.hf --append acts.jsonl", 0);
     assert_eq!(mode(&dir.join("acts.jsonl")), 0o644);

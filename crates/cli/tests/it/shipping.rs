@@ -97,7 +97,7 @@ fn closed_holds_of_a_ring_are_shipped_as_datasets() {
     };
     let staging = within(&dir.join("st/rings")).remove(0);
     assert_eq!(within(&staging), [staging.join("staged")]);
-    // What is staged already, also by an earlier version, goes where the ring's table says now.
+    // Staged datasets, also of an earlier version, go where the ring's table says now.
     fs::write(staging.join("hold-98.mcap"), "staged").unwrap();
     fs::create_dir(dir.join("st/rings/0")).unwrap();
     fs::write(dir.join("st/rings/0/hold-99.mcap"), "staged earlier").unwrap();

@@ -144,7 +144,7 @@ pub fn pack(
     let (out, packed) = writer.finish().map_err(failed)?;
     let target = out.into_inner().map_err(|error| failed(DatasetError::Io(error.into_error())));
     let mut target = target?;
-    // Whoever may not read all of the folder may not read the dataset.
+    // A user who may not read all of the folder may not read the dataset.
     target.narrow(access);
     verified(target.verify()?, &to, &packed.written, progress)?;
     target.publish()?;

@@ -117,7 +117,7 @@ impl FileSystem {
                 Ok(found) => found.ino,
                 Err(error) if error.errno == Errno::NOENT => {
                     let mut inodes = lock(&self.inodes);
-                    // What had the name before was deleted by others.
+                    // Others deleted the file that had the name before.
                     inodes.remove(parent, name);
                     inodes.unsaved()
                 }

@@ -421,7 +421,7 @@ pub(crate) mod tests {
         let small = choose(&measured, 300 << 20, &ask(1)).unwrap_err();
         let (slot, lane) = (ByteSize::mib(8), ByteSize::mib(44 * 8 + 1));
         assert_eq!(small, Refusal::TooSmall { slot, lane, takes: None });
-        // Where larger slots would be too few, smaller ones do for a load that is small.
+        // Smaller slots do for a small load if larger ones would be too few.
         let chosen = |mib| choose(&measured, 2 << 30, &ask(mib)).map(|admitted| admitted.shape.slot);
         assert_eq!((chosen(1), chosen(20)), (Ok(ByteSize::mib(32)), Ok(ByteSize::mib(32))));
         assert!(chosen(40).is_err());
