@@ -109,9 +109,14 @@ pub(crate) type Scratch = [u8; MAX_TEXT];
 /// Replacement of bytes that are no text: U+FFFD.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
-/// A name that cannot be decoded.
+/// Reason why a packet gives no name.
 #[derive(Clone, Copy)]
-struct Malformed;
+enum Unnamed {
+    /// The name cannot be decoded.
+    Malformed,
+    /// The name in the packet exceeds [`MOST_NAME`].
+    TooLong,
+}
 
 /// Adds a piece of a name in lower case to the `len` bytes of it; what there is no room for is counted in `len` alone.
 fn put(piece: &[u8], scratch: &mut Scratch, len: &mut usize) {
@@ -179,15 +184,19 @@ fn address(address: Option<Address>, into: &mut CellBuffer) {
     }
 }
 
-/// Bytes of a name: DNS has none that is longer.
+/// Bytes of a name in a packet: DNS has none that is longer. Admission counts as many for its text, too.
 pub(crate) const MOST_NAME: usize = 255;
 
-fn name(name: Result<Option<&[u8]>, Malformed>, into: &mut CellBuffer, outcome: &mut Outcome) {
+/// Bytes of a name's text, each byte of the packet being replaced: a cell has room for them.
+const MOST_NAME_TEXT: usize = REPLACEMENT.len() * MOST_NAME;
+const _: () = assert!(MOST_NAME_TEXT <= MAX_TEXT);
+
+fn name(name: Result<Option<&[u8]>, Unnamed>, into: &mut CellBuffer, outcome: &mut Outcome) {
     match name {
-        Ok(Some(name)) if name.len() <= MOST_NAME => return into.bytes(name),
-        Ok(Some(_)) => outcome.too_long += 1,
+        Ok(Some(name)) => return into.bytes(name),
         Ok(None) => {}
-        Err(Malformed) => outcome.undecodable = true,
+        Err(Unnamed::TooLong) => outcome.too_long += 1,
+        Err(Unnamed::Malformed) => outcome.undecodable = true,
     }
     into.null();
 }
@@ -196,7 +205,7 @@ fn name(name: Result<Option<&[u8]>, Malformed>, into: &mut CellBuffer, outcome: 
 const DNS: [u16; 2] = [53, 5353];
 
 /// Over UDP, or in front of it the message's length over TCP, where a segment may as well begin within a message.
-fn dns_name<'a>(headers: &Headers<'a>, scratch: &'a mut Scratch) -> Result<Option<&'a [u8]>, Malformed> {
+fn dns_name<'a>(headers: &Headers<'a>, scratch: &'a mut Scratch) -> Result<Option<&'a [u8]>, Unnamed> {
     let Some((src, dst)) = headers.ports else { return Ok(None) };
     match headers.payload {
         Transport::Udp(payload) if [src, dst].iter().any(|port| DNS.contains(port)) => {
@@ -210,7 +219,7 @@ fn dns_name<'a>(headers: &Headers<'a>, scratch: &'a mut Scratch) -> Result<Optio
 }
 
 /// A packet has one of the two names, at most.
-fn tls_name<'a>(headers: &Headers<'a>, scratch: &'a mut Scratch) -> Result<Option<&'a [u8]>, Malformed> {
+fn tls_name<'a>(headers: &Headers<'a>, scratch: &'a mut Scratch) -> Result<Option<&'a [u8]>, Unnamed> {
     let Some((src, dst)) = headers.ports else { return Ok(None) };
     match headers.payload {
         Transport::Tcp(payload) if ![src, dst].contains(&DNS[0]) => tls::server_name(payload, scratch),

@@ -7,7 +7,7 @@
 //! extension   type (2) | length (2); of type 0: list's length (2) | 0: host name | length (2) | name
 //! ```
 
-use super::{MOST_NAME, Malformed, REPLACEMENT, Scratch, put};
+use super::{MOST_NAME, REPLACEMENT, Scratch, Unnamed, put};
 
 /// A place in a greeting; `None` is its end.
 struct TlsReader<'a>(&'a [u8]);
@@ -28,22 +28,25 @@ impl<'a> TlsReader<'a> {
     }
 }
 
-/// The name, in lower case; longer than a cell may be as it is. `None` if this is no greeting, has no name, or goes on in
+/// The name, in lower case. `None` if this is no greeting, has no name, or goes on in
 /// another packet before it. Bytes that are not ASCII are U+FFFD, as in tshark.
 pub(super) fn server_name<'a>(
     payload: &'a [u8],
     scratch: &'a mut Scratch,
-) -> Result<Option<&'a [u8]>, Malformed> {
+) -> Result<Option<&'a [u8]>, Unnamed> {
     // A greeting that is repeated, because the server wants another key, has a record in front that means nothing any more.
     let payload = payload.strip_prefix(&[20, 3, 3, 0, 1, 1]).unwrap_or(payload);
     let [22, 3, _, _, _, 1, l2, l1, l0, hello @ ..] = payload else { return Ok(None) };
     let len = u32::from_be_bytes([0, *l2, *l1, *l0]) as usize;
     let (hello, whole) = hello.get(..len).map_or((hello, false), |hello| (hello, true));
     let Some(name) = find(hello) else {
-        return if whole { Err(Malformed) } else { Ok(None) };
+        return if whole { Err(Unnamed::Malformed) } else { Ok(None) };
     };
-    if name.is_empty() || name.len() > MOST_NAME {
-        return Ok(Some(name).filter(|name| !name.is_empty()));
+    if name.is_empty() {
+        return Ok(None);
+    }
+    if name.len() > MOST_NAME {
+        return Err(Unnamed::TooLong);
     }
     let mut len = 0;
     for byte in name {

@@ -241,11 +241,12 @@ fn names_are_told_in_lower_case() {
         let told = asked(53, &dns(&[label, b"example", b"org"]));
         assert!(told.ends_with(&format!("dns_name={name}.example.org")) && !told.starts_with('!'), "{told}");
     }
-    // As long as a name may be, and longer with its replacements than an attribute may be.
+    // As long as a name may be in a packet, with a text three times as long.
     let widest = [&[0xff; 63][..], &[0xff; 63], &[0xff; 63], &[0xff; 61]];
     let packet = ipv4(17, 0, &udp(53, 40_000, &dns(&widest)));
     let (values, outcome) = all(101, &packet);
-    assert_eq!((values[12].as_str(), outcome), ("", Outcome { too_long: 1, ..Outcome::default() }));
+    let replaced = widest.map(|label| "\u{fffd}".repeat(label.len())).join(".");
+    assert_eq!((values[12].as_str(), outcome), (replaced.as_str(), Outcome::default()));
     // No question: no name.
     let mut answer = dns(&[b"a"]);
     answer[5] = 0;
@@ -281,9 +282,15 @@ fn names_are_told_in_lower_case() {
         assert!(said.starts_with('!') && !said.contains("tls_name"), "{at}: {said}");
     }
     let schema = schema(&["packets:tls_name"]);
-    let long = ipv4(6, 0, &tcp(40_000, 8443, 0x18, &hello(&[b'x'; 1025])));
-    let (_, outcome) = read(&schema, &Element { link_type: Some(101), ..Element::of(&long) });
-    assert_eq!(outcome, Outcome { too_long: 1, ..Outcome::default() });
+    let named = |name: &[u8]| {
+        let greeting = ipv4(6, 0, &tcp(40_000, 8443, 0x18, &hello(name)));
+        read(&schema, &Element { link_type: Some(101), ..Element::of(&greeting) })
+    };
+    assert_eq!(named(&[0xff; 255]), (vec!["\u{fffd}".repeat(255)], Outcome::default()));
+    for len in [256, 1025] {
+        let too_long = Outcome { too_long: 1, ..Outcome::default() };
+        assert_eq!(named(&vec![b'x'; len]), (vec![String::new()], too_long));
+    }
 }
 
 /// What stands behind an IP packet in its frame is padding.
