@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! keyword   length (4) | characters
-//! value     int: 4 bytes | double: 8 bytes | string: length (4) | characters
+//! value     int: 4 bytes | long (npuls): 8 bytes | double: 8 bytes | string: length (4) | characters
 //! ```
 
 use crate::unit::TimeUnit;
@@ -17,6 +17,7 @@ const MOST_STRING: usize = 80;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Int,
+    Long,
     Double,
     Text,
     /// One byte.
@@ -42,7 +43,7 @@ const KEYWORDS: [(&str, Form); 27] = [
     ("nbeams", Form::Int),
     ("ibeam", Form::Int),
     ("nbins", Form::Int),
-    ("npuls", Form::Double),
+    ("npuls", Form::Long),
     ("signed", Form::Flag),
     ("tstart", Form::Double),
     ("tsamp", Form::Double),
@@ -85,6 +86,8 @@ impl SigprocField {
         match self.keyword() {
             ("tstart", _) => &[Type::Float, Type::Time],
             (_, Form::Int) => &[Type::Int],
+            // Schemas of earlier recordings have it as a float.
+            (_, Form::Long) => &[Type::Int, Type::Float],
             (_, Form::Double) => &[Type::Float],
             (_, Form::Text) => &[Type::Text],
             (_, Form::Flag) => &[Type::Bool],
@@ -116,7 +119,7 @@ impl<'a> KeywordReader<'a> {
     fn value(&mut self, form: Form) -> Option<&'a [u8]> {
         Some(match form {
             Form::Int => self.bytes::<4>()?,
-            Form::Double => self.bytes::<8>()?,
+            Form::Long | Form::Double => self.bytes::<8>()?,
             Form::Flag => self.bytes::<1>()?,
             Form::Text => return self.string(),
         })
@@ -175,6 +178,10 @@ impl<'a> SigprocHeader<'a> {
                 Some(bytes) => into.word(value::int(i32::from_le_bytes(*bytes).into())),
                 None => into.null(),
             },
+            (Form::Long, kind, bytes) => {
+                let number = bytes.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes));
+                into.word(if kind == Type::Float { value::float(number as f64) } else { value::int(number) });
+            }
             (Form::Double, kind, bytes) => {
                 let number = bytes.first_chunk().map_or(f64::NAN, |bytes| f64::from_le_bytes(*bytes));
                 match kind {
@@ -260,6 +267,19 @@ mod tests {
             [Some(value::int(832)), Some(10), Some(value::float(40_588.5)), Some(1), None]
         );
         assert!(!outcome.undecodable);
+    }
+
+    /// `npuls` is a `long` of C: an integer of 8 bytes, told as a float by schemas of earlier recordings.
+    #[test]
+    fn pulses_are_counted_in_integers() {
+        let pulses = 1_234_567_890_123i64;
+        let header = [string("HEADER_START"), string("npuls"), pulses.to_le_bytes().to_vec()].concat();
+        let header = [header, string("nifs"), vec![1, 0, 0, 0], string("HEADER_END")].concat();
+        let typed = ["a:int=sigproc:npuls", "b:float=sigproc:npuls", "c:int=sigproc:nifs"];
+        let (found, outcome) = words(&typed, &header);
+        let wanted = [value::int(pulses), value::float(1_234_567_890_123.0), value::int(1)];
+        assert_eq!((found, outcome.undecodable), (wanted.map(Some).to_vec(), false));
+        assert_eq!(SigprocField::named("npuls").unwrap().gives()[0], Type::Int);
     }
 
     #[test]
