@@ -232,6 +232,19 @@ impl RingReader {
         Ok(brief.and_then(|brief| brief.first.zip(brief.last)))
     }
 
+    /// Bounds of the first of these slots that has elements.
+    pub(crate) fn first_times<'s>(
+        &mut self,
+        slots: impl Iterator<Item = &'s PlannedSlot>,
+    ) -> Result<Option<(Timestamp, Timestamp)>, ReaderError> {
+        for slot in slots {
+            if let Some(times) = self.times(slot)? {
+                return Ok(Some(times));
+            }
+        }
+        Ok(None)
+    }
+
     /// Least and greatest ordinal of a stream in a slot, where there are any.
     fn ordinals(
         &mut self,
@@ -251,8 +264,7 @@ impl RingReader {
         if range.from == Timestamp::MIN || range.by_event {
             return Ok(None);
         }
-        let Some(oldest) = candidates.first() else { return Ok(None) };
-        let first = self.times(oldest)?.map(|(first, _)| first);
+        let first = self.first_times(candidates.iter())?.map(|(first, _)| first);
         Ok(first.filter(|first| range.from < *first))
     }
 

@@ -155,11 +155,12 @@ impl RingReader {
             }
         };
         let candidates = self.candidates()?;
-        if let Some(oldest) = candidates.first() {
-            ring.oldest = self.times(oldest)?.map(|(first, _)| first).or(ring.oldest);
+        // A slot at either end may have no element, such as one that only notes a step of the clock.
+        if let Some((first, _)) = self.first_times(candidates.iter())? {
+            ring.oldest = Some(first);
         }
-        if let Some(newest) = candidates.last() {
-            ring.newest = self.times(newest)?.map(|(_, last)| last).or(ring.newest);
+        if let Some((_, last)) = self.first_times(candidates.iter().rev())? {
+            ring.newest = Some(last);
         }
         // Who asks how far back one can go looks at the slots next.
         self.learn_oldest_live()?;

@@ -5,9 +5,9 @@ use crate::args::RangeArgs;
 use crate::args::RingArg;
 use crate::out::{Out, notices};
 use crate::progress;
-use holdfast_base::ByteSize;
 use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Kind, Result};
+use holdfast_base::{ByteSize, Timestamp};
 use holdfast_client::exports;
 use holdfast_client::json::RangeExport;
 use holdfast_client::session::{self, ring_failure};
@@ -291,20 +291,22 @@ fn nothing(path: &Path, chosen: &[StreamStatus], taken: &Counts, mut reader: Rin
     if let Some(known) = seen(path, taken) {
         return known;
     }
-    let status = reader.status().ok();
-    match status.as_ref().and_then(|status| status.ring.oldest.zip(status.ring.newest)) {
+    let span = reader.status().ok().and_then(|status| status.ring.oldest.zip(status.ring.newest));
+    let ordinals = chosen.iter().map(|stream| (stream.name.as_str(), stream.counters.next_ordinal.0));
+    failure.advice(reach(span, &ordinals.collect::<Vec<_>>()))
+}
+
+/// Reach of a ring, and the next ordinals of streams. The slot that is being filled is not in the ring's times.
+fn reach(span: Option<(Timestamp, Timestamp)>, ordinals: &[(&str, u64)]) -> String {
+    let next: Vec<String> =
+        ordinals.iter().map(|(name, next)| format!("{name} is at ordinal {next}")).collect();
+    let next = next.join(", ");
+    match span {
         Some((oldest, newest)) => {
-            let next = chosen
-                .iter()
-                .map(|stream| format!("{} is at ordinal {}", stream.name, stream.counters.next_ordinal));
-            failure.advice(format_args!(
-                "it reaches from {} to {}; {}",
-                times::rfc3339(oldest),
-                times::rfc3339(newest),
-                next.collect::<Vec<_>>().join(", ")
-            ))
+            format!("it reaches from {} to {}; {next}", times::rfc3339(oldest), times::rfc3339(newest))
         }
-        None => failure.advice("nothing was recorded yet"),
+        None if ordinals.iter().any(|(_, next)| *next > 0) => next,
+        None => "nothing was recorded yet".to_owned(),
     }
 }
 
@@ -374,6 +376,17 @@ fn told(taken: &Counts, written: &Written, plan: &Plan) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn elements_without_times_are_not_called_absent() {
+        assert_eq!(reach(None, &[("a", 0), ("b", 0)]), "nothing was recorded yet");
+        assert_eq!(reach(None, &[("a", 0), ("b", 7)]), "a is at ordinal 0, b is at ordinal 7");
+        let said = reach(Some((Timestamp(0), Timestamp(1_000_000_000))), &[("a", 9)]);
+        assert!(
+            said.starts_with("it reaches from 1970-01-01T00:00:00") && said.ends_with("; a is at ordinal 9"),
+            "{said}"
+        );
+    }
 
     #[test]
     fn what_expired_under_the_reader_is_not_called_absent() {
