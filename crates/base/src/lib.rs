@@ -8,6 +8,7 @@
 mod clock;
 mod copy;
 pub mod failure;
+mod file_kind;
 mod ids;
 mod interrupts;
 mod limits;
@@ -17,6 +18,7 @@ mod words;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use copy::{append, copy};
+pub use file_kind::FileKind;
 pub use ids::{Age, Epoch, HoldId, LaneNo, OrderId, Ordinal, RingId, Sequence, SlotNo, StreamId};
 pub use interrupts::{Interrupt, Interrupts, REPEATED_WITHIN, ignores_hang_ups};
 pub use limits::*;

@@ -3,7 +3,7 @@
 use crate::config;
 use crate::range::RangeOptions;
 use holdfast_base::failure::{Failure, Result};
-use holdfast_base::{Clock, StreamId, SystemClock, Timestamp};
+use holdfast_base::{Clock, FileKind, StreamId, SystemClock, Timestamp};
 use holdfast_format::FormatError;
 use holdfast_protocol::ProtocolError;
 use holdfast_reader::ReaderError;
@@ -70,6 +70,11 @@ pub fn protocol_failure(error: &ProtocolError) -> Failure {
         }
         ProtocolError::Open { path, cause } => Failure::io("cannot open the ring", path, cause),
         ProtocolError::NotARing { path, cause } => {
+            if let Some(kind) = FileKind::of(path) {
+                return Failure::failed(format_args!("this is {}, not a ring", kind.name()))
+                    .at_path(path)
+                    .advice(kind.advice(path));
+            }
             let failure = match cause {
                 FormatError::OutOfBounds { .. } => {
                     Failure::failed("this is not a ring: it is too short for one")

@@ -8,7 +8,7 @@ use crate::verify::counted;
 use crate::writer::{DatasetWriter, Options, StreamHead};
 use crate::{Provenance, Written};
 use holdfast_base::failure::{Failure, Result};
-use holdfast_base::{Clock as _, HoldId, Sequence, SystemClock};
+use holdfast_base::{Clock as _, FileKind, HoldId, Sequence, SystemClock};
 use holdfast_client::attribution::Attribution;
 use holdfast_client::session::{self, ring_failure};
 use holdfast_client::{Notices, orders};
@@ -118,6 +118,7 @@ pub fn evacuate(
 pub fn failure(error: &DatasetError, path: &Path) -> Failure {
     match error {
         DatasetError::Io(error) => Failure::output("cannot write or read the dataset", path, error),
+        DatasetError::NoManifest => Failure::failed(error).at_path(path).advice(FileKind::Mcap.advice(path)),
         other => Failure::failed(other).at_path(path),
     }
 }

@@ -7,10 +7,10 @@ use crate::damage::Damage;
 use crate::error::DatasetError;
 use crate::evacuate::{failure, written_here};
 use crate::writer::{DatasetWriter, Options, StreamHead, Written};
-use crate::{Provenance, is_mcap};
+use crate::Provenance;
 use holdfast_attributes::Schema;
 use holdfast_base::failure::{Failure, Result};
-use holdfast_base::{MAX_META, MAX_NAME, Ordinal, StreamId, Timestamp};
+use holdfast_base::{FileKind, MAX_META, MAX_NAME, Ordinal, StreamId, Timestamp};
 use holdfast_format::{Counters, Flags, StreamKind};
 use holdfast_ingest::mcap::{self, McapError, McapPreamble, McapReader};
 use holdfast_ingest::packet::{Preamble, ReadError, Reader, scan_within};
@@ -20,6 +20,7 @@ use holdfast_ring::StreamStatus;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek as _, Write};
 use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 /// Stream of an import: the only one.
@@ -56,8 +57,13 @@ impl Contents {
 impl Import {
     /// Opens a file and scans it; its name without the ending is the name of the stream unless one is given.
     pub fn open(path: &Path, name: Option<&str>) -> Result<Self> {
+        let file = File::open(path).map_err(|error| Failure::io("cannot open the file", path, &error))?;
+        Self::of_file(file, path, name)
+    }
+
+    /// Scans an open file from its begin; `path` is its name in messages, and the name of the stream without its ending.
+    pub fn of_file(mut file: File, path: &Path, name: Option<&str>) -> Result<Self> {
         let read = |error: &std::io::Error| Failure::io("cannot read the file", path, error);
-        let mut file = File::open(path).map_err(|error| Failure::io("cannot open the file", path, &error))?;
         let about = file.metadata().map_err(|error| read(&error))?;
         if !about.is_file() {
             return Err(
@@ -65,7 +71,10 @@ impl Import {
             );
         }
         let limit = MAX_PREAMBLE.0 as usize;
-        let (contents, elements, damage, preset) = if is_mcap(path) {
+        let mut first = [0; FileKind::BYTES];
+        let count = file.read_at(&mut first, 0).map_err(|error| read(&error))?;
+        let is_mcap = FileKind::of_bytes(&first[..count]) == Some(FileKind::Mcap);
+        let (contents, elements, damage, preset) = if is_mcap {
             let (preamble, report) = mcap::scan(BufReader::with_capacity(GATHER, &file), limit)
                 .map_err(|error| Failure::failed(&error).at_path(path))?;
             let damage = report.broke.map(|error| damage_of(&error)).transpose();
@@ -82,7 +91,10 @@ impl Import {
         };
         let damage = damage.map_err(|error| Failure::failed(error).at_path(path))?;
         file.rewind().map_err(|error| read(&error))?;
-        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        // `run1.pcap.gz` becomes the stream `run1`.
+        let is_packed = path.extension().is_some_and(|ending| ending == "gz" || ending == "zst");
+        let unpacked = if is_packed { path.with_extension("") } else { path.to_owned() };
+        let stem = unpacked.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let name = name.unwrap_or(&stem);
         if name.len() > MAX_NAME && name != stem {
             return Err(
@@ -117,6 +129,11 @@ impl Import {
     /// First damage of the file; the items end there.
     pub fn damage(&self) -> Option<&Damage> {
         self.damage.as_ref()
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> u64 {
+        self.file.metadata().map_or(0, |about| about.len())
     }
 
     /// Number of packets or messages before the damage.

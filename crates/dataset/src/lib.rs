@@ -26,6 +26,7 @@ mod scan;
 mod storage;
 mod table;
 mod target;
+mod unpacked;
 mod verify;
 mod writer;
 
@@ -46,10 +47,11 @@ pub use pack::{
     LeftOut, PackProgress, Packed, PackedContents, PackedEntry, PackedTree, Packing, RawFrame, Unpacked,
     pack, unpack,
 };
-pub use reader::{Dataset, ReadCounts, read_manifest};
+pub use reader::{Dataset, ReadCounts, is_dataset, read_manifest};
 pub use recovery::{Recovered, recover};
 pub use storage::{LocalFile, RangeRead, is_mcap};
 pub use table::streams;
 pub use target::{LocalTarget, Passed, Target};
+pub use unpacked::unpack_whole;
 pub use verify::{Finding, verify, verify_parts};
 pub use writer::{DatasetWriter, Options, StreamHead, Written};

@@ -9,7 +9,7 @@ use crate::index::{Row, RowReader};
 use crate::manifest::{ChunkEntry, IndexPart, Manifest, NAME, PreambleEntry, StreamEntry, VERSION};
 use crate::mcap_writer::Position;
 use crate::records::{HEAD, MAGIC, MESSAGE_HEAD, record};
-use crate::storage::{FilePart, LocalFile, RangeRead};
+use crate::storage::{FilePart, LocalFile, RangeRead, is_mcap};
 use bytes::Bytes;
 use holdfast_base::failure::Failure;
 use holdfast_base::{Ordinal, StreamId, Timestamp};
@@ -67,6 +67,15 @@ impl std::fmt::Debug for Dataset {
             .field("id", &self.id)
             .finish_non_exhaustive()
     }
+}
+
+/// True for an MCAP file that is a dataset, or a damaged one: MCAP files of other programs have no manifest.
+pub fn is_dataset(path: &Path) -> bool {
+    if !is_mcap(path) {
+        return false;
+    }
+    let found = LocalFile::open(path).map_err(DatasetError::from).and_then(|file| read_manifest(&file));
+    !matches!(found, Err(DatasetError::NoManifest | DatasetError::NotMcap(_)))
 }
 
 /// Reads the id and the manifest of a dataset.

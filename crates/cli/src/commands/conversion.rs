@@ -4,13 +4,13 @@ use crate::args::LimitArgs;
 use crate::out::{Out, notices};
 use crate::progress;
 use holdfast_base::failure::{Failure, Result};
-use holdfast_base::{ByteSize, counted};
+use holdfast_base::{ByteSize, FileKind, counted};
 use holdfast_client::index_copies::IndexCopies;
 use holdfast_client::json::{ConvertedFile, FileDamage};
 use holdfast_client::{session, sql};
 use holdfast_dataset::{
     BagConversion, Compression, ConvertedBag, Damage, Dataset, DatasetError, Import, LocalFile, Options,
-    Written, convert_bag, failure, import_dataset, is_bag, is_mcap,
+    Written, convert_bag, failure, import_dataset, is_bag, is_mcap, unpack_whole,
 };
 use holdfast_export::{ElementFilter, Export, Format, Output, OutputFile, Sink, SourceAccess};
 use holdfast_query::output as query;
@@ -26,7 +26,8 @@ use std::sync::Arc;
 /// Convert a dataset, an MCAP or capture file, or a ROS 1 bag to another format
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "FILE is a dataset, an MCAP file, a capture file (pcap, pcapng) or a ROS 1 bag. The format is that of\n\
+    after_help = "FILE is a dataset, an MCAP file, a capture file (pcap, pcapng) or a ROS 1 bag. Captures and MCAP files\n\
+    may be compressed as a whole, by gzip or zstd. The format is that of\n\
     --format, or of the ending of the output: .mcap, .pcapng, .jsonl, .raw, .csv or .parquet.\n\
     mcap: of a capture or MCAP file it is a dataset with attributes; of a bag it has the profile ros1.\n\
     csv and parquet have a row an element, with its attributes and its payload, of one stream.\n\n\
@@ -34,6 +35,7 @@ use std::sync::Arc;
     that what is whole is written.\n\n\
     Examples:\n  holdfast dataset convert run1.bag -o run1.mcap\n  \
     holdfast dataset convert trace.pcapng -o trace.parquet\n  \
+    holdfast dataset convert trace.pcap.gz -o trace.mcap\n  \
     holdfast dataset convert run1.mcap --stream eth0 -o eth0.pcapng\n  \
     holdfast dataset convert cut.bag -o saved.mcap --salvage"
 )]
@@ -214,8 +216,18 @@ fn of_dataset(args: &ConvertArgs, format: OutputFormat, dataset: &Arc<Dataset>) 
 /// Packets of a capture file, or messages of an MCAP file.
 fn of_import(args: &ConvertArgs, format: OutputFormat) -> Result<Converted> {
     let ConvertArgs { file, output, stream, compress, salvage, .. } = args;
-    let import = Import::open(file, stream.as_deref())?;
+    let (import, unpacking) = match FileKind::of(file).filter(|kind| is_compressed(*kind)) {
+        Some(kind) => unpacked(args, kind)?,
+        None => (Import::open(file, stream.as_deref())?, None),
+    };
     let elements = import.elements();
+    if let Some(cause) = &unpacking
+        && (!salvage || elements == 0)
+    {
+        return Err(Failure::failed(format_args!("cannot unpack the whole file: {cause}"))
+            .at_path(file)
+            .advice(format_args!("`--salvage` writes {} before the damage", counted(elements, "element"))));
+    }
     if let Some(Damage { at, cause, .. }) = import.damage()
         && (!salvage || elements == 0)
     {
@@ -253,7 +265,24 @@ fn of_import(args: &ConvertArgs, format: OutputFormat) -> Result<Converted> {
         }
     };
     bar.finish_and_clear();
-    Ok(Converted { damage: import.damage().cloned(), ..converted })
+    let damage = import.damage().cloned();
+    let cut = unpacking.map(|cause| Damage { at: import.bytes(), cause, lost_chunks: 0 });
+    Ok(Converted { damage: damage.or(cut), ..converted })
+}
+
+fn is_compressed(kind: FileKind) -> bool {
+    matches!(kind, FileKind::Gzip | FileKind::Zstd)
+}
+
+/// Capture that is compressed as a whole, and what failed while it was unpacked: it is read from an unnamed copy.
+fn unpacked(args: &ConvertArgs, kind: FileKind) -> Result<(Import, Option<String>)> {
+    let ConvertArgs { file, output, stream, .. } = args;
+    let packed = File::open(file).map_err(|error| Failure::io("cannot open the file", file, &error))?;
+    let mut copy = unnamed_file(output)?;
+    let damage = unpack_whole(&packed, kind, &mut copy)
+        .map_err(|error| Failure::output("cannot unpack the file", output, &error))?;
+    let import = Import::of_file(copy, file, stream.as_deref())?;
+    Ok((import, damage.map(|error| error.to_string())))
 }
 
 fn channels(written: &Written) -> u64 {

@@ -181,16 +181,95 @@ fn a_cut_capture_is_an_error_unless_it_is_to_be_salvaged() {
     let bytes = capture(dir, "bitcoin.pcap");
     fs::write(dir.join("cut.pcap"), &bytes[..bytes.len() - 10]).unwrap();
     let said = ends(dir, "dataset convert cut.pcap -o cut.pcapng", 1);
-    assert!(
-        said.err.contains("packets") || said.err.contains("elements before it can be saved"),
-        "{}",
-        said.err
-    );
+    assert!(said.err.contains("packets") || said.err.contains("elements can be saved"), "{}", said.err);
     assert!(!dir.join("cut.pcapng").exists());
     for ending in ["pcapng", "mcap", "parquet"] {
         let line = format!("dataset convert cut.pcap -o cut.{ending} --salvage --json");
         let said = ends(dir, &line, 0).json();
         documented("dataset", [&said]);
         assert!(said["messages"].as_u64().unwrap() > 100 && said["damage"]["at_byte"].is_u64(), "{said}");
+    }
+}
+
+/// Compresses a file by a program of this machine; false where there is none.
+fn packed(dir: &Path, program: &str, name: &str, to: &str) -> bool {
+    let out = fs::File::create(dir.join(to)).unwrap();
+    let ran = std::process::Command::new(program).current_dir(dir).args(["-c", name]).stdout(out).status();
+    if ran.is_err() {
+        eprintln!("SKIPPED: there is no {program}");
+    }
+    ran.is_ok_and(|status| status.success())
+}
+
+#[test]
+fn a_compressed_capture_is_converted_as_the_capture_in_it() {
+    let folder = folder();
+    let dir = folder.path();
+    let capture = capture(dir, "bitcoin.pcap");
+    foreign(&dir.join("robot.mcap"), true);
+    ends(dir, "dataset convert bitcoin.pcap -o plain.pcapng", 0);
+    ends(dir, "dataset convert robot.mcap -o plain.mcap", 0);
+    for (program, ending) in [("gzip", "gz"), ("zstd", "zst")] {
+        if !packed(dir, program, "bitcoin.pcap", &format!("bitcoin.pcap.{ending}"))
+            || !packed(dir, program, "robot.mcap", &format!("robot.mcap.{ending}"))
+        {
+            continue;
+        }
+        ends(dir, &format!("dataset convert bitcoin.pcap.{ending} -o {ending}.pcapng"), 0);
+        let read = |name: &str| fs::read(dir.join(name)).unwrap();
+        assert!(read(&format!("{ending}.pcapng")) == read("plain.pcapng"), "{ending}");
+        let line = format!("dataset convert bitcoin.pcap.{ending} -o {ending}.mcap --json");
+        let said = ends(dir, &line, 0).json();
+        let line = format!("query {ending}.mcap select_count(*)_c_from_bitcoin --json");
+        assert_eq!(ends(dir, &line, 0).json()["c"], said["messages"]);
+        ends(dir, &format!("dataset convert robot.mcap.{ending} -o {ending}-robot.mcap"), 0);
+        assert_eq!(told(&dir.join(format!("{ending}-robot.mcap"))), told(&dir.join("plain.mcap")));
+        // Cut: an error, unless it is to be salvaged.
+        let whole = read(&format!("bitcoin.pcap.{ending}"));
+        fs::write(dir.join("cut"), &whole[..whole.len() / 2]).unwrap();
+        let said = ends(dir, "dataset convert cut -o cut.pcapng", 1);
+        assert!(said.err.contains("cannot unpack the whole file") && !dir.join("cut.pcapng").exists());
+        let line = format!("dataset convert cut -o cut-{ending}.pcapng --salvage --json");
+        let said = ends(dir, &line, 0).json();
+        assert!(said["damage"]["at_byte"].as_u64().unwrap() < capture.len() as u64, "{said}");
+    }
+    let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(names.filter(|name| name.contains(".part")).count(), 0);
+}
+
+/// Recordings that are no rings are named, with the command that makes datasets of them.
+#[test]
+fn other_recordings_are_named_with_the_command_for_them() {
+    let folder = folder();
+    let dir = folder.path();
+    capture(dir, "bitcoin.pcap");
+    ends(dir, "dataset convert bitcoin.pcap -o b.pcapng", 0);
+    ends(dir, "dataset convert bitcoin.pcap -o b.parquet", 0);
+    foreign(&dir.join("robot.mcap"), true);
+    fs::write(dir.join("old.bag"), b"#ROSBAG V2.0\n").unwrap();
+    assert!(packed(dir, "gzip", "bitcoin.pcap", "b.pcap.gz"));
+    for (name, kind, command) in [
+        ("bitcoin.pcap", "a pcap file, not a ring", "dataset convert bitcoin.pcap -o bitcoin.mcap"),
+        ("b.pcapng", "a pcapng file, not a ring", "dataset convert b.pcapng -o b.mcap"),
+        ("b.pcap.gz", "compressed by gzip, not a ring", "dataset convert b.pcap.gz -o b.mcap"),
+        ("old.bag", "a ROS 1 bag, not a ring", "dataset convert old.bag -o old.mcap"),
+        ("b.parquet", "a Parquet file, not a ring", "DuckDB"),
+        ("robot.mcap", "it has no manifest", "dataset convert robot.mcap -o robot-dataset.mcap"),
+    ] {
+        for line in [format!("query {name} select_1"), format!("read {name} -o x.out")] {
+            let said = ends(dir, &line, 1);
+            assert!(said.err.contains(kind) && said.err.contains(command), "{line}: {}", said.err);
+        }
+        // Every file is searched as bytes, but those that are datasets.
+        ends(dir, &format!("grep --hex 00 {name} -c"), if name == "old.bag" { 3 } else { 0 });
+    }
+    for (name, said) in [
+        ("b.pcap.gz", "dataset convert FILE -o NEW.pcapng"),
+        ("old.bag", "dataset convert FILE -o NEW.mcap"),
+        ("b.parquet", "a Parquet file"),
+    ] {
+        let line = format!("r.hf --size 8MiB --slot 64KiB --source replay:{name} --name s");
+        let replayed = record(dir, &line, Stdio::null());
+        assert!(replayed.code != Some(0) && replayed.err.contains(said), "{}", replayed.err);
     }
 }

@@ -25,7 +25,7 @@ pub use preamble::{
 };
 pub use reader::{Item, OtherBlock, ReadError, ReadNotes, Reader};
 
-use holdfast_base::Timestamp;
+use holdfast_base::{FileKind, Timestamp};
 
 /// Largest packet that is taken from a file: aggregated frames of any offload fit a hundred times over.
 pub const MAX_PACKET: usize = 64 << 20;
@@ -162,14 +162,27 @@ fn shown(bytes: &[u8]) -> String {
     bytes.join(" ")
 }
 
+/// Kind of a file that is no capture, with what to do about it.
+fn not_a_capture(first: &[u8]) -> String {
+    match FileKind::of_bytes(first) {
+        Some(kind @ (FileKind::Gzip | FileKind::Zstd)) => format!(
+            "this is {}, not a capture: `holdfast dataset convert FILE -o NEW.pcapng` unpacks a capture in it",
+            kind.name()
+        ),
+        Some(kind @ FileKind::Bag) => format!(
+            "this is {}, not a capture: `holdfast dataset convert FILE -o NEW.mcap` makes an MCAP file of it",
+            kind.name()
+        ),
+        Some(kind) => format!("this is {}, not a pcap, pcapng or MCAP file", kind.name()),
+        None => format!("this is not a pcap, pcapng or MCAP file (it starts with {})", shown(first)),
+    }
+}
+
 /// What can be wrong with a capture file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// The first bytes are those of no known format.
-    #[error(
-        "this is not a pcap, pcapng or MCAP file (it starts with {}); a compressed one must be decompressed first",
-        shown(.0)
-    )]
+    #[error("{}", not_a_capture(.0))]
     NotACapture(Vec<u8>),
     /// The file ends inside something.
     #[error("the file ends at byte {end}, inside a {what} of {wanted} bytes")]

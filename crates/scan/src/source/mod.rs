@@ -13,7 +13,7 @@ use crate::item::Container;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_client::range::RangeOptions;
 use holdfast_client::session;
-use holdfast_dataset::{SourceAccess, is_mcap};
+use holdfast_dataset::{SourceAccess, is_dataset};
 use holdfast_format::Superblock;
 use holdfast_vault::{Place, Vault};
 use router::Router;
@@ -158,7 +158,7 @@ fn local(path: PathBuf, pick: Pick) -> Result<Named> {
         // A named pipe or a terminal would wait for ever.
         return Ok(Named::Ring(session::ring_path(&path)?));
     }
-    if pick == Pick::Elements && is_mcap(&path) {
+    if pick == Pick::Elements && is_dataset(&path) {
         return Ok(Named::Dataset(Place::Local(path)));
     }
     Ok(if is_ring(&path) { Named::Ring(path) } else { Named::File(path) })

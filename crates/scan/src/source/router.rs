@@ -7,7 +7,7 @@ use crate::module::Division;
 use crate::source::device::{Device, Large};
 use crate::source::{Pick, Reader, Sources, dataset, device, ends_with, ring, small};
 use holdfast_base::failure::{Failure, Result, reason};
-use holdfast_dataset::is_mcap;
+use holdfast_dataset::is_dataset;
 use holdfast_vault::{Place, Vault};
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -147,7 +147,7 @@ impl<'scope, 'env, 's: 'env> Router<'scope, 'env, 's> {
     /// Routes a file that was found in a folder.
     pub(crate) fn found(&self, path: PathBuf, metadata: &Metadata) -> Result<()> {
         if self.sources.pick == Pick::Elements {
-            if ends_with(&path, "mcap") && is_mcap(&path) {
+            if ends_with(&path, "mcap") && is_dataset(&path) {
                 return self.dataset(&Place::Local(path));
             }
             if ends_with(&path, "hf") && super::is_ring(&path) {
