@@ -3,11 +3,12 @@
 //! Items are those that a ring gives after a replay of the file. The arrival of an element is its time in the file, but not before
 //! that of the element before it.
 
+use crate::chunk_map::unseen_damage;
 use crate::damage::Damage;
 use crate::error::DatasetError;
 use crate::evacuate::{failure, written_here};
 use crate::writer::{DatasetWriter, Options, StreamHead, Written};
-use crate::Provenance;
+use crate::{LocalFile, Provenance};
 use holdfast_attributes::Schema;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{FileKind, MAX_META, MAX_NAME, Ordinal, StreamId, Timestamp};
@@ -77,7 +78,14 @@ impl Import {
         let (contents, elements, damage, preset) = if is_mcap {
             let (preamble, report) = mcap::scan(BufReader::with_capacity(GATHER, &file), limit)
                 .map_err(|error| Failure::failed(&error).at_path(path))?;
-            let damage = report.broke.map(|error| damage_of(&error)).transpose();
+            let damage = match report.broke.map(|error| damage_of(&error)).transpose() {
+                Ok(None) => file
+                    .try_clone()
+                    .and_then(|file| LocalFile::new(file, path.display().to_string()))
+                    .and_then(|file| unseen_damage(&file, report.messages))
+                    .map_err(|error| error.to_string()),
+                seen => seen,
+            };
             (Contents::Messages(Box::new(preamble)), report.messages, damage, "mcap")
         } else {
             let (preamble, report) = scan_within(&file, about.len(), limit)

@@ -7,6 +7,7 @@
 
 mod bag;
 mod checkpoint;
+mod chunk_map;
 mod chunks;
 mod compression;
 mod damage;

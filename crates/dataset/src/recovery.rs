@@ -1,5 +1,6 @@
 //! Recovery of an MCAP file that was cut or damaged: whole chunks are copied as they are, and get a new summary.
 
+use crate::chunk_map::ChunkMap;
 use crate::chunks::PackedChunk;
 use crate::compression::Compression;
 use crate::damage::Damage;
@@ -9,7 +10,7 @@ use crate::manifest::{Manifest, NAME};
 use crate::mcap_writer::McapWriter;
 use crate::pack::{ROOT, root_bytes};
 use crate::reader::{attachment, records, summary};
-use crate::records::{HEAD, MESSAGE_HEAD, record};
+use crate::records::{HEAD, MAGIC, MESSAGE_HEAD, record};
 use crate::scan::{RecordPlace, Scan, Step};
 use crate::storage::{LocalFile, RangeRead};
 use bytes::Bytes;
@@ -34,6 +35,13 @@ const PIECE: u64 = 1 << 20;
 
 /// Bytes of an attachment's header that are read at most.
 const MOST_ATTACHMENT_HEAD: u64 = 64 << 10;
+
+/// Bytes of the contents of the records that end the data section and the file.
+const DATA_END_BYTES: u64 = 4;
+const FOOTER_BYTES: u64 = 20;
+
+/// First opcode of records that other programs define for themselves.
+const FIRST_PRIVATE: u8 = 0x80;
 
 /// Prefix of the names of Holdfast's own attachments.
 const OWN: &str = "holdfast/";
@@ -143,7 +151,7 @@ fn copied<W: Write>(
     let mut scan = begun(file)?;
     let mut damage = None;
     let header = header(&mut scan).map_err(Trouble::Read)?.unwrap_or_else(|cause| {
-        Damage::note(&mut damage, scan.position(), cause);
+        Damage::note(&mut damage, MAGIC.len() as u64, cause);
         let library = concat!("holdfast ", env!("CARGO_PKG_VERSION")).to_owned();
         Header { profile: String::new(), library }
     });
@@ -151,29 +159,66 @@ fn copied<W: Write>(
     let mcap = mcap.map_err(Trouble::Write)?;
     let mut recovery =
         Recovery { mcap, schemas: BTreeSet::new(), channels: BTreeSet::new(), manifest, kept: None };
-    let mut ended = false;
-    while !ended {
-        let at = scan.position();
-        match scan.next().map_err(Trouble::Read)? {
-            Step::Record(RecordPlace { opcode: op::DATA_END | op::FOOTER, .. }) => ended = true,
-            Step::Record(place) => {
-                if let Err(cause) = recovery.copy(&mut scan, place)? {
-                    let damage = Damage::note(&mut damage, at, cause);
-                    damage.lost_chunks += u64::from(place.opcode == op::CHUNK);
-                }
-            }
-            Step::End => {
-                Damage::note(&mut damage, at, "it is missing: the file ends before its summary".to_owned());
-                ended = true;
-            }
-            Step::Broken(cause) => {
-                Damage::note(&mut damage, at, cause);
-                ended = true;
-            }
-        }
+    let chunks = ChunkMap::of(file);
+    if let Some(first) = chunks.next_behind(0).filter(|first| scan.position() > *first) {
+        Damage::note(&mut damage, MAGIC.len() as u64, format!("a chunk begins in it, at byte {first}"));
+        scan.go_to(first);
+    }
+    while !recovery.record(&mut scan, &chunks, &mut damage)? {
         progress(scan.position());
     }
+    progress(scan.position());
     Ok((recovery, damage, scan.position()))
+}
+
+/// Disagreement between the record at an offset and the chunk index; `None` if the record may be what it says.
+fn disagreement(step: &Step, at: u64, chunks: &ChunkMap) -> Option<String> {
+    let (here, next) = (chunks.length_at(at), chunks.next_behind(at));
+    let place = match step {
+        Step::Record(place) => place,
+        Step::End | Step::Broken(_) if here.is_none() && next.is_none() => return None,
+        Step::End => return Some("the file ends before a chunk of its index".to_owned()),
+        Step::Broken(cause) => return Some(cause.clone()),
+    };
+    let length = place.end() - at;
+    match (here, next) {
+        (Some(indexed), _) if place.opcode == op::CHUNK && indexed == length => None,
+        (Some(indexed), _) => {
+            Some(format!("its head is damaged: the index has a chunk of {indexed} bytes there"))
+        }
+        (None, Some(next)) if place.end() > next => {
+            Some(format!("its length is damaged: a chunk begins in it, at byte {next}"))
+        }
+        (None, Some(next)) if ends_data(*place) => {
+            Some(format!("its head is damaged: a chunk follows at byte {next}"))
+        }
+        _ => None,
+    }
+}
+
+/// True for a record that ends the data section, with the length of such a record.
+fn ends_data(place: RecordPlace) -> bool {
+    matches!((place.opcode, place.length), (op::DATA_END, DATA_END_BYTES) | (op::FOOTER, FOOTER_BYTES))
+}
+
+/// Refuses a record that is too large to be read as a whole.
+fn is_readable(place: RecordPlace) -> Checked<()> {
+    if place.length > MOST_RECORD {
+        return Err(format!("it has {} bytes, and {MOST_RECORD} at most are read", place.length));
+    }
+    Ok(())
+}
+
+/// True if the content of a record is a message index: a channel, and entries that fill the record.
+fn is_message_index(scan: &mut Scan<'_>, place: RecordPlace) -> std::io::Result<bool> {
+    /// Bytes of the channel and of the entries' length.
+    const FIELDS: u64 = 2 + 4;
+    if place.length < FIELDS {
+        return Ok(false);
+    }
+    let fields = scan.bytes(place.at + HEAD as u64, FIELDS)?;
+    let entries = fields[2..].first_chunk().map_or(0, |length| u32::from_le_bytes(*length));
+    Ok(u64::from(entries) == place.length - FIELDS)
 }
 
 fn begun(file: &dyn RangeRead) -> std::result::Result<Scan<'_>, Trouble> {
@@ -193,9 +238,16 @@ fn header(scan: &mut Scan<'_>) -> std::io::Result<Checked<Header>> {
     })
 }
 
-/// Manifest of a dataset and its id, if it is whole: found by the heads of all records.
+/// Manifest of a dataset and its id, if it is whole: found by the summary, or by the heads of all records.
 fn manifest(file: &dyn RangeRead) -> std::result::Result<Option<(String, Manifest)>, Trouble> {
     let mut scan = begun(file)?;
+    let attachments = summary(file).map(|summary| summary.attachments).unwrap_or_default();
+    if let Some(index) = attachments.iter().rev().find(|index| index.name == NAME)
+        && let Ok(bytes) = attachment(file, index)
+        && let Ok(manifest) = serde_json::from_slice(&bytes)
+    {
+        return Ok(Some((blake3::hash(&bytes).to_hex().to_string(), manifest)));
+    }
     let mut found = None;
     while let Step::Record(place) = scan.next().map_err(Trouble::Read)? {
         if place.opcode != op::ATTACHMENT {
@@ -262,16 +314,84 @@ struct Recovery<W> {
 }
 
 impl<W: Write> Recovery<W> {
-    /// Copies a record of the data section, if it is sound.
+    /// Copies the next record, or goes to the next one of the chunk index if it is damaged; true at the end.
+    fn record(
+        &mut self,
+        scan: &mut Scan<'_>,
+        chunks: &ChunkMap,
+        damage: &mut Option<Damage>,
+    ) -> std::result::Result<bool, Trouble> {
+        let at = scan.position();
+        let step = scan.next().map_err(Trouble::Read)?;
+        if let Some(cause) = disagreement(&step, at, chunks) {
+            // A chunk that is whole needs no index.
+            if let Step::Record(place) = step
+                && place.opcode == op::CHUNK
+                && self.copy(scan, place)?.is_ok()
+            {
+                return Ok(false);
+            }
+            let damage = Damage::note(damage, at, cause);
+            let Some(length) = chunks.length_at(at) else {
+                let next = chunks.next_behind(at);
+                scan.go_to(next.unwrap_or(at));
+                return Ok(next.is_none());
+            };
+            let place = RecordPlace { at, opcode: op::CHUNK, length: length - HEAD as u64 };
+            damage.lost_chunks += u64::from(self.misnamed_chunk(scan, place)?.is_err());
+            scan.go_to(at + length);
+            return Ok(false);
+        }
+        match step {
+            Step::Record(place) if ends_data(place) => return Ok(true),
+            Step::Record(place) => {
+                if let Err(cause) = self.copy(scan, place)? {
+                    let damage = Damage::note(damage, at, cause);
+                    damage.lost_chunks += u64::from(place.opcode == op::CHUNK);
+                }
+            }
+            Step::End => {
+                Damage::note(damage, at, "it is missing: the file ends before its summary".to_owned());
+                return Ok(true);
+            }
+            Step::Broken(cause) => {
+                Damage::note(damage, at, cause);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Copies a record of the data section, if it is sound, or a chunk with the opcode of another record.
     fn copy(&mut self, scan: &mut Scan<'_>, place: RecordPlace) -> std::result::Result<Checked<()>, Trouble> {
+        let opcode = place.opcode;
+        let copied = self.as_named(scan, place)?;
+        if copied.is_ok() || opcode == op::CHUNK {
+            return Ok(copied);
+        }
+        Ok(match self.misnamed_chunk(scan, place)? {
+            Ok(()) => Err(format!("it has the opcode {opcode:#04x}, and was read as a chunk")),
+            // Records of other programs are left out.
+            Err(_) if opcode >= FIRST_PRIVATE => Ok(()),
+            Err(_) => copied,
+        })
+    }
+
+    /// Copies a record that is what its opcode says.
+    fn as_named(
+        &mut self,
+        scan: &mut Scan<'_>,
+        place: RecordPlace,
+    ) -> std::result::Result<Checked<()>, Trouble> {
         match place.opcode {
             op::ATTACHMENT => return self.attachment(scan, place),
             op::CHUNK | op::SCHEMA | op::CHANNEL | op::MESSAGE | op::METADATA => {}
-            // Message indexes are made again, and other programs' records are left out.
-            _ => return Ok(Ok(())),
+            // Message indexes are made again.
+            op::MESSAGE_INDEX if is_message_index(scan, place).map_err(Trouble::Read)? => return Ok(Ok(())),
+            opcode => return Ok(Err(format!("it has the opcode {opcode:#04x}, and is no such record"))),
         }
-        if place.length > MOST_RECORD {
-            return Ok(Err(format!("it has {} bytes, and {MOST_RECORD} at most are read", place.length)));
+        if let Err(cause) = is_readable(place) {
+            return Ok(Err(cause));
         }
         let bytes = scan.record(place).map_err(Trouble::Read)?;
         match place.opcode {
@@ -279,6 +399,21 @@ impl<W: Write> Recovery<W> {
             op::METADATA => self.metadata(&bytes),
             _ => self.loose(&bytes),
         }
+    }
+
+    /// Copies a record as a chunk, whatever its head says, if it is one.
+    fn misnamed_chunk(
+        &mut self,
+        scan: &mut Scan<'_>,
+        place: RecordPlace,
+    ) -> std::result::Result<Checked<()>, Trouble> {
+        if let Err(cause) = is_readable(place) {
+            return Ok(Err(cause));
+        }
+        let mut bytes = scan.record(place).map_err(Trouble::Read)?.to_vec();
+        bytes[0] = op::CHUNK;
+        bytes[1..HEAD].copy_from_slice(&place.length.to_le_bytes());
+        self.chunk(&bytes.into())
     }
 
     fn chunk(&mut self, bytes: &Bytes) -> std::result::Result<Checked<()>, Trouble> {

@@ -75,6 +75,11 @@ impl<'f> Scan<'f> {
         self.bytes(place.at, HEAD as u64 + place.length)
     }
 
+    /// Continues at another offset, behind damage.
+    pub(crate) fn go_to(&mut self, at: u64) {
+        self.at = at.min(self.file.size());
+    }
+
     /// Goes to the next record.
     pub(crate) fn next(&mut self) -> io::Result<Step> {
         let left = self.file.size() - self.at;

@@ -234,7 +234,10 @@ fn of_import(args: &ConvertArgs, format: OutputFormat) -> Result<Converted> {
         let what = format!("the file is damaged at byte {at}: {cause}");
         return Err(Failure::failed(what).at_path(file).advice(match elements {
             0 => "nothing of it can be saved".to_owned(),
-            _ => format!("{} before it can be saved: `--salvage` writes them", counted(elements, "element")),
+            _ => {
+                let more = if is_mcap(file) { ", and `holdfast dataset recover` may save more" } else { "" };
+                format!("{} can be saved: `--salvage` writes them{more}", counted(elements, "element"))
+            }
         }));
     }
     let bar = progress::count();

@@ -207,6 +207,44 @@ fn files_of_other_programs_are_recovered_with_attachments_and_metadata() {
     }
 }
 
+/// One bit of the head of any record changes, opcode or length: the chunk index leads to every chunk, and the damage is
+/// told. Without a summary a chunk with another opcode is recognised.
+#[test]
+fn a_damaged_head_of_a_record_costs_no_chunk() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = foreign(true);
+    let all = told(&bytes);
+    let summary = mcap::Summary::read(&bytes).unwrap().unwrap();
+    let chunks: Vec<usize> =
+        summary.chunk_indexes.iter().map(|chunk| chunk.chunk_start_offset as usize).collect();
+    let borders = borders(&bytes);
+    let ends_data = |at: &usize| bytes[*at] == mcap::records::op::DATA_END;
+    let end = borders.iter().copied().find(ends_data).unwrap();
+    assert!(chunks.len() > 3 && chunks.iter().all(|at| borders.contains(at)));
+    for at in borders.into_iter().filter(|at| *at <= end) {
+        let bits: &[usize] =
+            if chunks.contains(&at) { &[0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 17, 40, 71] } else { &[2, 7, 9, 33] };
+        for bit in bits {
+            let mut changed = bytes.clone();
+            changed[at + bit / 8] ^= 1 << (bit % 8);
+            let (done, messages) = recovered(folder.path(), &changed).unwrap();
+            assert_eq!(messages, all, "byte {at}, bit {bit}");
+            let damage = done.damage.map(|damage| (damage.at, damage.lost_chunks));
+            // A longer header takes a byte of the next record; records of other programs may stand anywhere.
+            let is_exact = at > 8 && (*bit != 7 || chunks.contains(&at));
+            assert!(!is_exact || damage == Some((at as u64, 0)), "byte {at}, bit {bit}: {damage:?}");
+        }
+    }
+    for at in chunks {
+        for bit in 0..8 {
+            let mut changed = bytes[..end].to_vec();
+            changed[at] ^= 1 << bit;
+            let (done, messages) = recovered(folder.path(), &changed).unwrap();
+            assert_eq!((messages, done.damage.unwrap().at), (all.clone(), at as u64), "byte {at}, bit {bit}");
+        }
+    }
+}
+
 #[test]
 fn changed_bytes_give_an_error_or_messages_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
