@@ -9,7 +9,8 @@ const LINK_TYPES: [u16; 8] = [1, 0, 101, 108, 113, 229, 276, 105];
 pub fn run(data: &[u8]) {
     let Some((link, data)) = data.split_first() else { return };
     let link_type = Some(LINK_TYPES[usize::from(*link) % LINK_TYPES.len()]);
-    check(&schema(&["packets"]), &Element { link_type, ..Element::of(data) });
+    let tunnels = "packets:inner_protocol,inner_src_port,vni,community_id,inner_community_id,vxlan=8472";
+    check(&schema(&["packets", tunnels]), &Element { link_type, ..Element::of(data) });
 }
 
 /// A DNS question behind two VLAN tags, a TLS greeting over IPv6 with extension headers, a fragment, and cooked links.
@@ -21,6 +22,9 @@ pub fn seeds() -> Vec<Vec<u8>> {
         let head =
             [0x45, 0, 0, 20 + payload.len() as u8, 0, 7, 0, fragment, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
         [&head, payload].concat()
+    };
+    let datagram = |port: u16, payload: &[u8]| {
+        [&[0x9c, 0x40][..], &port.to_be_bytes(), &[0, 8 + payload.len() as u8, 0, 0], payload].concat()
     };
     let hello = [
         &[22, 3, 1, 0, 74, 1, 0, 0, 70, 3, 3][..],
@@ -46,5 +50,22 @@ pub fn seeds() -> Vec<Vec<u8>> {
         [&[2][..], &v6].concat(),
         [&[4][..], &cooked, &v6].concat(),
         [&[6][..], &second, &v4(0, &udp)].concat(),
+        // GTP-U with an extension header, and GENEVE with an option.
+        [
+            &[2][..],
+            &v4(
+                0,
+                &datagram(
+                    2152,
+                    &[&[0x34, 255, 0, 9, 0, 0, 0, 1, 0, 0, 0, 0x85, 1, 0, 0, 0], &v4(0, &udp)[..]].concat(),
+                ),
+            ),
+        ]
+        .concat(),
+        [
+            &[2][..],
+            &v4(0, &datagram(6081, &[&[1, 0, 8, 0, 0, 0, 5, 0, 0, 0, 0, 0], &v4(0, &udp)[..]].concat())),
+        ]
+        .concat(),
     ]
 }

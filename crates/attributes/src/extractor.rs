@@ -7,7 +7,9 @@ use crate::packet::Packets;
 use crate::spead::Items;
 use crate::unit::TimeUnit;
 use crate::vdif::VdifHeader;
-use crate::{DadaKey, From, PacketField, Schema, SigprocField, SpeadField, Type, VdifField, dada, sigproc};
+use crate::{
+    DadaKey, From, PacketField, Schema, SigprocField, SpeadField, Type, VdifField, VxlanPorts, dada, sigproc,
+};
 use holdfast_base::Timestamp;
 use holdfast_format::{CellBuffer, Cells};
 
@@ -53,6 +55,8 @@ pub struct Outcome {
     /// Whether it is not what the schema takes it for, in part or in whole: a header that is cut or malformed, a document
     /// that is none, an element that ends before a place. What could be read all the same has its cells.
     pub undecodable: bool,
+    /// Whether its event time has whole seconds since its header tells no rate, and nobody else does.
+    pub whole_second: bool,
     /// Texts that are null since they are longer than a cell may be.
     pub too_long: u32,
 }
@@ -64,7 +68,7 @@ pub struct Extractor {
     all_fixed: bool,
     json: Option<Json>,
     packets: Packets,
-    vdif: Vec<(usize, VdifField)>,
+    vdif: Vec<(usize, (VdifField, Option<u32>))>,
     spead: Vec<(usize, SpeadField)>,
     dada: Vec<(usize, DadaKey, Type, TimeUnit)>,
     sigproc: Vec<(usize, SigprocField, Type)>,
@@ -76,15 +80,15 @@ impl Extractor {
     /// For the elements of a stream with this schema.
     pub fn new(schema: &Schema) -> Self {
         let mut fixed = Fixed::default();
-        let mut packets: Vec<(usize, PacketField)> = Vec::new();
+        let mut packets: Vec<(usize, PacketField, VxlanPorts)> = Vec::new();
         let (mut paths, mut vdif, mut spead) = (Vec::new(), Vec::new(), Vec::new());
         let (mut dada, mut sigproc, mut given) = (Vec::new(), Vec::new(), Vec::new());
         for (number, attribute) in schema.attributes().iter().enumerate() {
             match attribute.from() {
                 From::At(place) => fixed.push(number, attribute, place),
                 From::Json(path) => paths.push((number, attribute, path)),
-                From::Packet(field) => packets.push((number, *field)),
-                From::Vdif(field) => vdif.push((number, *field)),
+                From::Packet(field, ports) => packets.push((number, *field, *ports)),
+                From::Vdif(field, rate) => vdif.push((number, (*field, *rate))),
                 From::Spead(field) => spead.push((number, *field)),
                 From::Dada(key) => dada.push((number, key.clone(), attribute.kind(), attribute.time_unit())),
                 From::Sigproc(field) => sigproc.push((number, *field, attribute.kind())),
@@ -120,8 +124,11 @@ impl Extractor {
         if !self.vdif.is_empty() {
             let header = VdifHeader::read(element.data, element.size);
             outcome.undecodable |= header.is_none();
-            push(&self.vdif, cells, |field, into| match header {
-                Some(header) => header.push(field, into),
+            outcome.whole_second = self.vdif.iter().any(|(_, (field, rate))| {
+                *field == VdifField::EventTime && header.is_some_and(|header| !header.has_rate(*rate))
+            });
+            push(&self.vdif, cells, |(field, rate), into| match header {
+                Some(header) => header.push(field, rate, into),
                 None => into.null(),
             });
         }

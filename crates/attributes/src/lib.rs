@@ -39,7 +39,7 @@ pub use fixed::Fixed;
 pub use json::{Inference, JsonLookup, JsonValue};
 pub use kind::Type;
 pub use origin::From;
-pub use packet::PacketField;
+pub use packet::{PacketField, VxlanPorts};
 pub use path::{MAX_STEPS, Path, Step};
 pub use schema::{EVENT_TIME, Grown, RESERVED, Schema};
 pub use sigproc::SigprocField;

@@ -1,10 +1,11 @@
 //! Origins of attribute values.
 
 use crate::cursor::Cursor;
-use crate::packet::MOST_NAME;
+use crate::packet::{ID_BYTES, MOST_NAME};
+use crate::vdif::RATE;
 use crate::{
     DadaKey, FieldLocation, PacketField, Path, Problem, SchemaError, SigprocField, SpeadField, Type,
-    VdifField, dada,
+    VdifField, VxlanPorts, dada, vdif,
 };
 use holdfast_format::MAX_TEXT;
 use std::fmt;
@@ -16,10 +17,10 @@ pub enum From {
     At(FieldLocation),
     /// A value in a JSON document: `json:sensors[0].temp`.
     Json(Path),
-    /// Headers of a packet: `packet:src`.
-    Packet(PacketField),
-    /// The header of a VDIF frame: `vdif:frame`.
-    Vdif(VdifField),
+    /// Headers of a packet: `packet:src`; contents of tunnels with further ports of VXLAN: `packet:vni,vxlan=8472`.
+    Packet(PacketField, VxlanPorts),
+    /// The header of a VDIF frame: `vdif:frame`; the event time with a rate of frames: `vdif:event_time,rate=1600`.
+    Vdif(VdifField, Option<u32>),
     /// An item of a SPEAD packet: `spead:heap`.
     Spead(SpeadField),
     /// A key of a DADA file's header: `dada:UTC_START`.
@@ -83,8 +84,18 @@ impl From {
         Ok(match name {
             "at" => Self::At(FieldLocation::parse(cursor)?),
             "json" => Self::Json(Path::parse(cursor)?),
-            "packet" => Self::Packet(PacketField::parse(cursor)?),
-            "vdif" => Self::Vdif(VdifField::parse(cursor)?),
+            "packet" => {
+                let field = PacketField::parse(cursor)?;
+                let has_ports = field.is_of_tunnels();
+                Self::Packet(
+                    field,
+                    if has_ports { VxlanPorts::parse(cursor)? } else { VxlanPorts::default() },
+                )
+            }
+            "vdif" => {
+                let field = VdifField::parse(cursor)?;
+                Self::Vdif(field, if field == VdifField::EventTime { vdif::rate(cursor)? } else { None })
+            }
             "dada" => Self::Dada(DadaKey::parse(cursor)?),
             "sigproc" => Self::Sigproc(SigprocField::parse(cursor)?),
             _ => Self::Spead(SpeadField::parse(cursor)?),
@@ -96,8 +107,8 @@ impl From {
         match self {
             Self::At(place) => place.gives().to_vec(),
             Self::Json(_) => Type::ALL.into_iter().filter(|kind| *kind != Type::Binary).collect(),
-            Self::Packet(field) => vec![field.kind()],
-            Self::Vdif(field) => vec![field.kind()],
+            Self::Packet(field, _) => vec![field.kind()],
+            Self::Vdif(field, _) => vec![field.kind()],
             Self::Spead(_) => vec![SpeadField::KIND],
             Self::Dada(_) => dada::GIVES.to_vec(),
             Self::Sigproc(field) => field.gives().to_vec(),
@@ -111,15 +122,18 @@ impl From {
             Self::At(place) => place.layout.width(),
             Self::Json(_) | Self::Dada(_) | Self::Sigproc(_) | Self::Given => MAX_TEXT,
             // `icmpv6`, `0x88b5`; a station's number.
-            Self::Packet(PacketField::Protocol) | Self::Vdif(_) | Self::Spead(_) => 8,
-            Self::Packet(_) => MOST_NAME,
+            Self::Packet(PacketField::Protocol | PacketField::InnerProtocol, _)
+            | Self::Vdif(..)
+            | Self::Spead(_) => 8,
+            Self::Packet(PacketField::CommunityId | PacketField::InnerCommunityId, _) => ID_BYTES,
+            Self::Packet(..) => MOST_NAME,
         }
     }
 
     /// Whether no packet has it: an element is taken for what begins with a header of its own, or for a document, and a packet begins
     /// with one of the network.
     pub fn is_of_no_packet(&self) -> bool {
-        matches!(self, Self::Json(_) | Self::Vdif(_) | Self::Spead(_) | Self::Dada(_) | Self::Sigproc(_))
+        matches!(self, Self::Json(_) | Self::Vdif(..) | Self::Spead(_) | Self::Dada(_) | Self::Sigproc(_))
     }
 
     /// Whether a time of it is a number of some unit.
@@ -133,8 +147,9 @@ impl fmt::Display for From {
         match self {
             Self::At(place) => write!(f, "at:{place}"),
             Self::Json(path) => write!(f, "json:{path}"),
-            Self::Packet(field) => write!(f, "packet:{}", field.name()),
-            Self::Vdif(field) => write!(f, "vdif:{}", field.name()),
+            Self::Packet(field, vxlan) => write!(f, "packet:{}{vxlan}", field.name()),
+            Self::Vdif(field, None) => write!(f, "vdif:{}", field.name()),
+            Self::Vdif(field, Some(rate)) => write!(f, "vdif:{}{RATE}{rate}", field.name()),
             Self::Spead(field) => write!(f, "spead:{}", field.name()),
             Self::Dada(key) => write!(f, "dada:{}", key.0),
             Self::Sigproc(field) => write!(f, "sigproc:{}", field.name()),

@@ -47,7 +47,8 @@ impl Schema {
         for text in texts {
             let text = text.as_ref();
             count += 1;
-            if text.contains('=') {
+            // Options of a preset stand behind a comma.
+            if text.split_once('=').is_some_and(|(before, _)| !before.contains(',')) {
                 schema.push(text.parse()?, text)?;
             } else {
                 let attributes = preset::expand(text)?;
@@ -110,11 +111,11 @@ impl Schema {
 
     /// What an element takes beside its payload, at most: less, where every element has as many bytes as `frame` says.
     pub fn load(&self, frame: Option<u32>) -> ElementLoad {
-        let dns = From::Packet(PacketField::DnsName);
-        let asks = self.attributes.iter().any(|attribute| *attribute.from() == dns);
+        let is_question = |from: &From| matches!(from, From::Packet(PacketField::DnsName, _));
+        let asks = self.attributes.iter().any(|attribute| is_question(attribute.from()));
         let most = |from: &From| match from {
             // A packet has one of the two names.
-            From::Packet(PacketField::TlsName) if asks => 0,
+            From::Packet(PacketField::TlsName, _) if asks => 0,
             from => from.most_text(),
         };
         let more = |load: ElementLoad, attribute: &Attribute| match frame

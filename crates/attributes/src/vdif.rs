@@ -1,21 +1,29 @@
-//! The header of a VDIF frame (VLBI Data Interchange Format 1.1): four little-endian words of which every frame has at least
-//! these.
+//! The header of a VDIF frame (VLBI Data Interchange Format 1.1): four little-endian words that every frame has, and two of
+//! extended headers that tell the sample rate.
 //!
 //! ```text
 //!  0  invalid (bit 31) | legacy header (30) | seconds since the reference epoch (0–29)
 //!  4  reference epoch, in half years since 2000 (24–29) | frame in its second (0–23)
 //!  8  version (29–31) | log2 of the channels (24–28) | frame's length in 8 bytes, header included (0–23)
 //! 12  complex (31) | bits a sample, less one (26–30) | thread (16–25) | station (0–15)
+//! 16  extended data version (24–31) | of versions 1, 3 and 4: unit is MHz, else kHz (23) | sample rate (0–22)
+//! 20  of versions 1, 3 and 4: 0xacabfeed
 //! ```
+//!
+//! The sample rate is that of complex samples of a channel; real ones come twice as often. Values do not cross words of 32 bits.
 
-use crate::{Count, Type, rfc3339, value};
+use crate::cursor::Cursor;
+use crate::{Count, Problem, SchemaError, Type, rfc3339, value};
 use holdfast_format::CellBuffer;
+
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
 
 /// A field of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VdifField {
-    /// The second that the frame belongs to. Leap seconds since the reference epoch, of which the header says nothing, are not
-    /// taken off.
+    /// Time of the frame's first sample: its second, and its number by the rate of frames, if that is known. Leap seconds since
+    /// the reference epoch, of which the header says nothing, are not taken off.
     EventTime,
     /// Seconds since the reference epoch.
     Second,
@@ -76,18 +84,43 @@ impl VdifField {
     }
 }
 
+/// Begin of the option of an event time that tells how many frames of a thread a second has.
+pub(crate) const RATE: &str = ",rate=";
+
+/// Frames of a thread a second at most: the header has 24 bits for their number.
+const MOST_RATE: u32 = 1 << 24;
+
+/// Reads the option `,rate=N`, if it is next.
+pub(crate) fn rate(cursor: &mut Cursor<'_>) -> Result<Option<u32>, SchemaError> {
+    const WANTED: &str = "a number of frames a second, from 1 to 16777216";
+    if !cursor.eat(RATE) {
+        return Ok(None);
+    }
+    let at = cursor.at();
+    let rate = cursor.number(WANTED)?;
+    if !(1..=MOST_RATE).contains(&rate) {
+        return Err(cursor.wrong_at(at, Problem::Wanted(WANTED)));
+    }
+    Ok(Some(rate))
+}
+
 /// The header of one frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VdifHeader {
     words: [u32; 4],
+    /// Extended data version and sample rate, and the word behind.
+    extension: Option<[u32; 2]>,
 }
+
+/// Word that marks the extended headers with a sample rate.
+const SYNC: u32 = 0xacab_feed;
 
 impl VdifHeader {
     /// Of a frame of `size` bytes. `None` if it is too short, or says that it is longer or shorter than it is.
     pub(crate) fn read(data: &[u8], size: u64) -> Option<Self> {
-        let (words, _) = data.first_chunk::<16>()?.as_chunks::<4>();
-        let header =
-            Self { words: [0, 1, 2, 3].map(|at| words.get(at).copied().map_or(0, u32::from_le_bytes)) };
+        let word = |at: usize| Some(u32::from_le_bytes(*data.get(4 * at..)?.first_chunk()?));
+        let words = [word(0)?, word(1)?, word(2)?, word(3)?];
+        let header = Self { words, extension: word(4).zip(word(5)).map(|(rate, sync)| [rate, sync]) };
         let least = if header.is_legacy() { 16 } else { 32 };
         let told = 8 * u64::from(header.words[2] & 0xff_ffff);
         (told >= least && told == size).then_some(header)
@@ -97,11 +130,42 @@ impl VdifHeader {
         self.words[0] >> 30 & 1 == 1
     }
 
-    /// Nanoseconds from 1970 to the frame's second.
-    fn time(self) -> i64 {
+    /// Nanoseconds from 1970 to the frame, of whose thread so many come a second; to its second, if that is not known.
+    fn time(self, rate: Option<u32>) -> i64 {
         let half_years = i64::from(self.words[1] >> 24 & 0x3f);
         let days = rfc3339::days(2000 + half_years / 2, 1 + 6 * (half_years % 2), 1);
-        (days * 86_400 + i64::from(self.words[0] & 0x3fff_ffff)) * 1_000_000_000
+        let second = days * 86_400 + i64::from(self.words[0] & 0x3fff_ffff);
+        let frames = rate.map(|rate| (u128::from(rate), 1)).or_else(|| self.frames());
+        second * SECOND as i64 + frames.map_or(0, |frames| self.within_second(frames)) as i64
+    }
+
+    /// Whether somebody tells how many frames come a second.
+    pub(crate) fn has_rate(self, rate: Option<u32>) -> bool {
+        rate.is_some() || self.frames().is_some()
+    }
+
+    /// Nanoseconds from the frame's second to the frame, at `samples` a second and `each` of them a frame; 0 for a number that
+    /// no frame of a second has.
+    fn within_second(self, (samples, each): (u128, u128)) -> u64 {
+        let number = u128::from(self.words[1] & 0xff_ffff);
+        let nanos = (number * each * u128::from(SECOND) + samples / 2) / samples;
+        u64::try_from(nanos).ok().filter(|nanos| *nanos < SECOND).unwrap_or_default()
+    }
+
+    /// Samples a second, and those of each frame, by an extended header.
+    fn frames(self) -> Option<(u128, u128)> {
+        let [_, _, third, fourth] = self.words;
+        let [rate, SYNC] = self.extension.filter(|_| !self.is_legacy())? else { return None };
+        if !matches!(rate >> 24, 1 | 3 | 4) {
+            return None;
+        }
+        let unit = if rate >> 23 & 1 == 1 { 1_000_000 } else { 1000 };
+        let is_complex = fourth >> 31 == 1;
+        let samples = u128::from(rate & 0x7f_ffff) * unit * if is_complex { 1 } else { 2 };
+        let values_a_word = 32 / ((fourth >> 26 & 0x1f) + 1) / if is_complex { 2 } else { 1 };
+        let words = (third & 0xff_ffff).saturating_sub(4) * 2;
+        let each = u128::from(words) * u128::from(values_a_word) >> (third >> 24 & 0x1f);
+        (samples > 0 && each > 0).then_some((samples, each))
     }
 
     /// Frames are counted by second, for each reference epoch, thread and station.
@@ -111,10 +175,11 @@ impl VdifHeader {
         Count { flow, second: first & 0x3fff_ffff, number: u64::from(second & 0xff_ffff), alone: true }
     }
 
-    pub(crate) fn push(self, field: VdifField, into: &mut CellBuffer) {
+    /// Adds a field; `rate` is the number of frames of a thread a second, where somebody told it.
+    pub(crate) fn push(self, field: VdifField, rate: Option<u32>, into: &mut CellBuffer) {
         let [first, second, third, fourth] = self.words;
         match field {
-            VdifField::EventTime => into.word(value::int(self.time())),
+            VdifField::EventTime => into.word(value::int(self.time(rate))),
             VdifField::Second => into.word(u64::from(first & 0x3fff_ffff)),
             VdifField::Epoch => into.word(u64::from(second >> 24 & 0x3f)),
             VdifField::Frame => into.word(u64::from(second & 0xff_ffff)),
@@ -174,6 +239,47 @@ mod tests {
             .collect();
         assert_eq!(words, [14_363_767, 28, 77, 5, 2, 8, 0, 1]);
         assert_eq!(buffers[5].cells(), Cells::Bytes(&[2], b"Ef"));
+    }
+
+    /// Event time in nanoseconds after 2014-06-16T05:56:07Z.
+    fn after_second(typed: &str, frame: &[u8]) -> i64 {
+        let schema = Schema::typed([typed]).unwrap();
+        let outcome = Extractor::new(&schema).extract(&Element::of(frame), &mut cells(&schema));
+        outcome.event_time.unwrap().0 - rfc3339::nanos(b"2014-06-16T05:56:07Z").unwrap()
+    }
+
+    #[test]
+    fn the_event_time_is_that_of_the_frame() {
+        // Frame 77 with 5000 bytes of samples of 2 bits.
+        let words = [14_363_767, (28 << 24) + 77, 5032 / 8, 1 << 26];
+        let extended = |words: [u32; 4], rate: u32, sync: u32| {
+            let mut frame = frame(words, 5032);
+            frame[16..20].copy_from_slice(&rate.to_le_bytes());
+            frame[20..24].copy_from_slice(&sync.to_le_bytes());
+            frame
+        };
+        // 16 MHz, twice for real samples: 1600 frames of 20 000 samples a second.
+        let rate = 1 << 23 | 16;
+        for version in [1, 3, 4] {
+            assert_eq!(after_second("vdif", &extended(words, version << 24 | rate, SYNC)), 48_125_000);
+            assert_eq!(after_second("vdif", &extended(words, version << 24 | 16_000, SYNC)), 48_125_000);
+        }
+        let complex = [words[0], words[1], words[2] + (1 << 24), words[3] + (1 << 31)];
+        // 16 million complex samples a second, 5000 a frame of two channels.
+        assert_eq!(after_second("vdif", &extended(complex, 3 << 24 | rate, SYNC)), 24_062_500);
+        // No rate: other versions, no mark, a rate of 0, and a legacy header.
+        for (version, sync) in [(0, SYNC), (2, SYNC), (3, 7)] {
+            assert_eq!(after_second("vdif", &extended(words, version << 24 | rate, sync)), 0);
+        }
+        assert_eq!(after_second("vdif", &extended(words, 3 << 24, SYNC)), 0);
+        let legacy = [words[0] | 1 << 30, words[1], words[2], words[3]];
+        assert_eq!(after_second("vdif", &extended(legacy, 3 << 24 | rate, SYNC)), 0);
+        // A rate that somebody tells goes first; a frame that no second of that rate has is at its second.
+        for frame in [extended(words, 3 << 24 | rate, SYNC), extended(legacy, 0, 0)] {
+            assert_eq!(after_second("vdif:event_time,rate=1000", &frame), 77_000_000);
+            assert_eq!(after_second("vdif:frame,event_time,rate=77", &frame), 0);
+            assert_eq!(after_second("event_time:time=vdif:event_time,rate=78", &frame), 987_179_487);
+        }
     }
 
     #[test]

@@ -14,10 +14,15 @@ const MAX_FIELDS: usize = 256;
 /// Bytes of a path that is remembered: an attribute may not be much longer.
 const MAX_PATH: usize = 256;
 
+/// Names of fields that are told at most.
+const MAX_TOLD: usize = 16;
+
 /// Fields of the documents seen so far.
 #[derive(Clone, Debug, Default)]
 pub struct Inference {
     fields: Vec<Field>,
+    /// True if documents had further fields, or fields with longer paths, than are remembered.
+    forgot: bool,
     nesting: Nesting,
 }
 
@@ -38,6 +43,7 @@ impl Inference {
         }
         let Ok(text) = std::str::from_utf8(document) else { return false };
         let mut seen: Vec<(Vec<String>, Option<Type>)> = Vec::new();
+        let mut forgot = false;
         let mut visit = |keys: &[&[u8]], found: JsonSpan| {
             let kind = match found {
                 JsonSpan::Nothing | JsonSpan::Container(..) => None,
@@ -49,6 +55,8 @@ impl Inference {
             if bytes <= MAX_PATH && seen.len() < MAX_FIELDS {
                 let key = |key: &&[u8]| Some(decoded(std::str::from_utf8(key).ok()?)?.into_owned());
                 seen.extend(keys.iter().map(key).collect::<Option<Vec<_>>>().map(|keys| (keys, kind)));
+            } else {
+                forgot = true;
             }
         };
         if !Walk::new(document, false, &mut [], &mut self.nesting).fields(&mut visit) {
@@ -59,8 +67,11 @@ impl Inference {
                 field.kind = common_type(field.kind, kind);
             } else if self.fields.len() < MAX_FIELDS {
                 self.fields.push(Field { keys, kind });
+            } else {
+                forgot = true;
             }
         }
+        self.forgot |= forgot;
         true
     }
 
@@ -97,6 +108,31 @@ impl Inference {
             schema = longer;
         }
         schema
+    }
+}
+
+impl Inference {
+    /// Fields with a value that a schema inferred from them does not read, in words; `None` if it reads all. They have no room in
+    /// it, or keys that no attribute can have.
+    pub fn left_out(&self, schema: &Schema) -> Option<String> {
+        let is_read = |path: &Path| {
+            let reads = |attribute: &Attribute| matches!(attribute.from(), From::Json(read) if read == path);
+            schema.attributes().iter().any(reads)
+        };
+        let valued = self.fields.iter().filter(|field| field.kind.is_some());
+        let paths: Vec<Path> =
+            valued.map(|field| Path::of_keys(&field.keys)).filter(|path| !is_read(path)).collect();
+        let visible = |path: &Path| {
+            let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+            path.to_string().chars().map(shown).collect::<String>()
+        };
+        let mut told: Vec<String> = paths.iter().take(MAX_TOLD).map(visible).collect();
+        match (paths.len().checked_sub(MAX_TOLD).filter(|more| *more > 0), self.forgot) {
+            (None, false) => {}
+            (Some(more), false) => told.push(format!("{more} more")),
+            (_, true) => told.push("further ones".to_owned()),
+        }
+        (!told.is_empty()).then(|| told.join(", "))
     }
 }
 

@@ -1,9 +1,11 @@
-//! Outermost link, network and transport headers of a packet, as far as they are present, and the innermost addresses.
+//! Outermost link, network and transport headers of a packet, as far as they are present, and the contents of tunnels.
 
+use super::flow::Flow;
 use super::ip::{Address, Ip};
 use super::link::{Link, Next};
 use super::protocol::{Protocol, SCTP, TCP, UDP};
-use super::tunnel;
+use super::tunnel::{self, Tunnelled};
+use super::vxlan_ports::VxlanPorts;
 
 /// What a packet's headers say.
 #[derive(Clone, Copy, Debug)]
@@ -13,8 +15,10 @@ pub(super) struct Headers<'a> {
     pub(super) vlan: Option<u16>,
     pub(super) src: Option<Address>,
     pub(super) dst: Option<Address>,
-    /// Those of the innermost IP header, if it is not the only one.
-    pub(super) inner: Option<(Address, Address)>,
+    /// Flow of the outermost IP packet.
+    pub(super) flow: Option<Flow>,
+    /// Contents of tunnels.
+    pub(super) tunnelled: Tunnelled,
     pub(super) protocol: Option<Protocol>,
     pub(super) ports: Option<(u16, u16)>,
     pub(super) tcp_flags: Option<u16>,
@@ -33,14 +37,15 @@ pub(super) enum Transport<'a> {
 }
 
 impl<'a> Headers<'a> {
-    pub(super) fn read(link_type: Option<u16>, data: &'a [u8]) -> Self {
+    pub(super) fn read(link_type: Option<u16>, data: &'a [u8], vxlan: VxlanPorts) -> Self {
         let mut headers = Self {
             eth_src: None,
             eth_dst: None,
             vlan: None,
             src: None,
             dst: None,
-            inner: None,
+            flow: None,
+            tunnelled: Tunnelled::default(),
             protocol: None,
             ports: None,
             tcp_flags: None,
@@ -52,7 +57,7 @@ impl<'a> Headers<'a> {
         headers.whole = link.whole;
         match link.next {
             Next::Ip => match Ip::read(link.rest) {
-                Some(ip) => headers.ip(&ip),
+                Some(ip) => headers.ip(&ip, vxlan),
                 None => headers.whole = false,
             },
             Next::Other(kind) => headers.protocol = kind.map(Protocol::Frame),
@@ -60,12 +65,13 @@ impl<'a> Headers<'a> {
         headers
     }
 
-    fn ip(&mut self, ip: &Ip<'a>) {
+    fn ip(&mut self, ip: &Ip<'a>, vxlan: VxlanPorts) {
         (self.src, self.dst) = (Some(ip.addresses.0), Some(ip.addresses.1));
         self.protocol = ip.protocol.map(Protocol::Ip);
         self.whole &= ip.whole;
-        match tunnel::innermost(ip) {
-            Ok(inner) => self.inner = inner,
+        self.flow = Some(Flow::of(ip));
+        match tunnel::innermost(ip, vxlan) {
+            Ok(tunnelled) => self.tunnelled = tunnelled,
             Err(tunnel::Unknown) => self.whole = false,
         }
         match ip.protocol {
@@ -74,11 +80,9 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// Ports are the first four bytes of each; flags are told of a TCP header that is not whole, too.
+    /// Ports are those of the flow; flags are told of a TCP header that is not whole, too.
     fn transport(&mut self, protocol: u8, data: &'a [u8]) {
-        self.ports = data
-            .first_chunk()
-            .map(|[s1, s0, d1, d0]| (u16::from_be_bytes([*s1, *s0]), u16::from_be_bytes([*d1, *d0])));
+        self.ports = self.flow.and_then(|flow| flow.ports);
         let rest = match protocol {
             TCP => {
                 let control = data.get(12..).and_then(<[u8]>::first_chunk).copied().map(u16::from_be_bytes);

@@ -32,6 +32,14 @@ impl Address {
         }
     }
 
+    /// Bytes of the address as they stand in a packet.
+    pub(super) fn octets(&self) -> &[u8] {
+        match self {
+            Self::V4(octets) => octets,
+            Self::V6(octets) => octets,
+        }
+    }
+
     pub(super) fn wide(self) -> u128 {
         match self {
             Self::V4(octets) => value::mapped(octets),

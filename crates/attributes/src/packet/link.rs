@@ -128,17 +128,34 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// Behind the header of a `PPPoE` session and the protocol number of PPP, which may lack its first byte.
+    /// Behind the header of a `PPPoE` session.
     fn in_session(self, rest: &'a [u8]) -> Self {
         let Some(([_, code, _, _, l1, l0], behind)) = rest.split_first_chunk() else { return self };
         // Bytes behind that length are padding.
         let data = behind.get(..usize::from(u16::from_be_bytes([*l1, *l0]))).unwrap_or(behind);
+        if *code == 0 {
+            self.point_to_point(data)
+        } else {
+            Self { next: Next::Other(Some(PPPOE_SESSION)), rest: data, whole: true, ..self }
+        }
+    }
+
+    /// The headers of a PPP frame, with address and control bytes or without.
+    pub(super) fn ppp(data: &'a [u8]) -> Option<Self> {
+        if data == [0xff] {
+            return None;
+        }
+        Some(Self::NOTHING.point_to_point(data.strip_prefix(&[0xff, 3]).unwrap_or(data)))
+    }
+
+    /// Behind the protocol number of PPP, which may lack its first byte.
+    fn point_to_point(self, data: &'a [u8]) -> Self {
         match data {
-            [0, 0x21 | 0x57, rest @ ..] | [0x21 | 0x57, rest @ ..] if *code == 0 => {
+            [0, 0x21 | 0x57, rest @ ..] | [0x21 | 0x57, rest @ ..] => {
                 Self { next: Next::Ip, rest, whole: true, ..self }
             }
-            [2, 0x81, rest @ ..] if *code == 0 => self.labelled(MPLS[0], rest),
-            [] | [0 | 2] if *code == 0 => self,
+            [2, 0x81, rest @ ..] => self.labelled(MPLS[0], rest),
+            [] | [0 | 2] => self,
             _ => Self { next: Next::Other(Some(PPPOE_SESSION)), rest: data, whole: true, ..self },
         }
     }

@@ -1,18 +1,26 @@
-//! Packet attributes: the outermost headers of each layer, the innermost addresses of a tunnel, and the names in DNS
-//! questions and TLS client hellos.
+//! Packet attributes: the outermost headers of each layer, the innermost headers of a tunnel, names in DNS questions and TLS
+//! client hellos, and Community IDs.
 
 mod dns;
+mod flow;
 mod headers;
 mod ip;
 mod link;
 mod protocol;
 mod tls;
 mod tunnel;
+mod vxlan_ports;
+
+pub(crate) use flow::ID_BYTES;
+pub(crate) use vxlan_ports::VXLAN;
+pub use vxlan_ports::VxlanPorts;
 
 use crate::{Element, Outcome, Type, value};
+use flow::Flow;
 use headers::{Headers, Transport};
 use holdfast_format::{CellBuffer, MAX_TEXT};
 use ip::Address;
+use protocol::Protocol;
 
 /// A field of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,11 +57,26 @@ pub enum PacketField {
     InnerSrc,
     /// IP address of the receiver in the innermost header of a tunnelled packet.
     InnerDst,
+    /// Protocol in the innermost IP packet of a tunnelled packet.
+    InnerProtocol,
+    /// Port of the sender in the innermost packet of a tunnelled packet.
+    InnerSrcPort,
+    /// Port of the receiver in the innermost packet of a tunnelled packet.
+    InnerDstPort,
+    /// Number of the innermost network of VXLAN or GENEVE.
+    Vni,
+    /// Community ID of the outermost flow.
+    CommunityId,
+    /// Community ID of the innermost flow of a tunnelled packet.
+    InnerCommunityId,
 }
 
 impl PacketField {
-    /// A stream keeps its list: new fields come last.
-    pub(crate) const ALL: [Self; 16] = [
+    /// Fields of the ready-made list: the others cost more than most recordings want.
+    pub(crate) const USUAL: usize = 16;
+
+    /// All fields: new ones come last.
+    pub(crate) const ALL: [Self; 22] = [
         Self::EthSrc,
         Self::EthDst,
         Self::Vlan,
@@ -70,7 +93,27 @@ impl PacketField {
         Self::TlsName,
         Self::InnerSrc,
         Self::InnerDst,
+        Self::InnerProtocol,
+        Self::InnerSrcPort,
+        Self::InnerDstPort,
+        Self::Vni,
+        Self::CommunityId,
+        Self::InnerCommunityId,
     ];
+
+    /// True for a field that is read from the contents of tunnels.
+    pub(crate) fn is_of_tunnels(self) -> bool {
+        matches!(
+            self,
+            Self::InnerSrc
+                | Self::InnerDst
+                | Self::InnerProtocol
+                | Self::InnerSrcPort
+                | Self::InnerDstPort
+                | Self::Vni
+                | Self::InnerCommunityId
+        )
+    }
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -90,6 +133,12 @@ impl PacketField {
             Self::TlsName => "tls_name",
             Self::InnerSrc => "inner_src",
             Self::InnerDst => "inner_dst",
+            Self::InnerProtocol => "inner_protocol",
+            Self::InnerSrcPort => "inner_src_port",
+            Self::InnerDstPort => "inner_dst_port",
+            Self::Vni => "vni",
+            Self::CommunityId => "community_id",
+            Self::InnerCommunityId => "inner_community_id",
         }
     }
 
@@ -97,7 +146,12 @@ impl PacketField {
         match self {
             Self::EthSrc | Self::EthDst => Type::Mac,
             Self::Src | Self::Dst | Self::InnerSrc | Self::InnerDst => Type::Ip,
-            Self::Protocol | Self::DnsName | Self::TlsName => Type::Text,
+            Self::Protocol
+            | Self::InnerProtocol
+            | Self::DnsName
+            | Self::TlsName
+            | Self::CommunityId
+            | Self::InnerCommunityId => Type::Text,
             _ => Type::Uint,
         }
     }
@@ -130,24 +184,34 @@ fn put(piece: &[u8], scratch: &mut Scratch, len: &mut usize) {
 /// What is read from packets.
 #[derive(Clone, Debug)]
 pub(crate) struct Packets {
-    columns: Vec<(usize, PacketField)>,
+    columns: Vec<(usize, PacketField, VxlanPorts)>,
     scratch: Box<Scratch>,
 }
 
 impl Packets {
-    pub(crate) fn new(columns: Vec<(usize, PacketField)>) -> Self {
+    pub(crate) fn new(mut columns: Vec<(usize, PacketField, VxlanPorts)>) -> Self {
+        // Other fields are the same with any ports: the packet is read once if tunnels have one list of ports.
+        let ports = columns.iter().find(|(_, field, _)| field.is_of_tunnels()).map(|(_, _, ports)| *ports);
+        for (_, _, own) in columns.iter_mut().filter(|(_, field, _)| !field.is_of_tunnels()) {
+            *own = ports.unwrap_or_default();
+        }
         Self { columns, scratch: Box::new([0; MAX_TEXT]) }
     }
 
     /// One cell to each of its columns.
     pub(crate) fn extract(&mut self, element: &Element<'_>, cells: &mut [CellBuffer], outcome: &mut Outcome) {
-        if self.columns.is_empty() {
-            return;
-        }
-        let headers = Headers::read(element.link_type, element.data);
+        let Some(&(_, _, mut ports)) = self.columns.first() else { return };
+        let mut headers = Headers::read(element.link_type, element.data, ports);
         outcome.undecodable |= !headers.whole;
-        for (number, field) in &self.columns {
+        for (number, field, own) in &self.columns {
+            if *own != ports {
+                ports = *own;
+                headers = Headers::read(element.link_type, element.data, ports);
+                outcome.undecodable |= !headers.whole;
+            }
             let Some(into) = cells.get_mut(*number) else { continue };
+            let inner = headers.tunnelled.inner;
+            let inner_ports = inner.and_then(|flow| flow.ports);
             let number = |number: Option<u64>, into: &mut CellBuffer| match number {
                 Some(number) => into.word(number),
                 None => into.null(),
@@ -159,18 +223,23 @@ impl Packets {
                 PacketField::IpVersion => number(headers.src.map(Address::version), into),
                 PacketField::Src => address(headers.src, into),
                 PacketField::Dst => address(headers.dst, into),
-                PacketField::Protocol => match headers.protocol {
-                    Some(protocol) => protocol.name(|name| into.bytes(name)),
-                    None => into.null(),
-                },
+                PacketField::Protocol => protocol(headers.protocol, into),
                 PacketField::SrcPort => number(headers.ports.map(|(port, _)| port.into()), into),
                 PacketField::DstPort => number(headers.ports.map(|(_, port)| port.into()), into),
                 PacketField::TcpFlags => number(headers.tcp_flags.map(u64::from), into),
                 PacketField::WireLen => into.word(element.original_size),
                 PacketField::CapturedLen => into.word(element.size),
                 PacketField::DnsName => name(dns_name(&headers, &mut self.scratch), into, outcome),
-                PacketField::InnerSrc => address(headers.inner.map(|(src, _)| src), into),
-                PacketField::InnerDst => address(headers.inner.map(|(_, dst)| dst), into),
+                PacketField::InnerSrc => address(inner.map(|flow| flow.addresses.0), into),
+                PacketField::InnerDst => address(inner.map(|flow| flow.addresses.1), into),
+                PacketField::InnerProtocol => {
+                    protocol(inner.and_then(|flow| flow.protocol).map(Protocol::Ip), into);
+                }
+                PacketField::InnerSrcPort => number(inner_ports.map(|(port, _)| port.into()), into),
+                PacketField::InnerDstPort => number(inner_ports.map(|(_, port)| port.into()), into),
+                PacketField::Vni => number(headers.tunnelled.vni.map(u64::from), into),
+                PacketField::CommunityId => community_id(headers.flow, into),
+                PacketField::InnerCommunityId => community_id(inner, into),
                 PacketField::TlsName => name(tls_name(&headers, &mut self.scratch), into, outcome),
             }
         }
@@ -181,6 +250,20 @@ fn address(address: Option<Address>, into: &mut CellBuffer) {
     match address {
         Some(address) => into.wide(address.wide()),
         None => into.null(),
+    }
+}
+
+fn protocol(protocol: Option<Protocol>, into: &mut CellBuffer) {
+    match protocol {
+        Some(protocol) => protocol.name(|name| into.bytes(name)),
+        None => into.null(),
+    }
+}
+
+fn community_id(flow: Option<Flow>, into: &mut CellBuffer) {
+    let is_known = flow.is_some_and(|flow| flow.community_id(|id| into.bytes(id)));
+    if !is_known {
+        into.null();
     }
 }
 

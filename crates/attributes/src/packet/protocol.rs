@@ -9,6 +9,8 @@ pub(super) enum Protocol {
     Frame(u16),
 }
 
+pub(super) const ICMP: u8 = 1;
+pub(super) const ICMP_V6: u8 = 58;
 pub(super) const TCP: u8 = 6;
 pub(super) const UDP: u8 = 17;
 pub(super) const SCTP: u8 = 132;
@@ -17,7 +19,7 @@ impl Protocol {
     /// Gives its name to `put`: of a protocol without one the number, of a frame in hexadecimal.
     pub(super) fn name(self, put: impl FnOnce(&[u8])) {
         let name: &[u8] = match self {
-            Self::Ip(1) => b"icmp",
+            Self::Ip(ICMP) => b"icmp",
             Self::Ip(2) => b"igmp",
             Self::Ip(4) => b"ipip",
             Self::Ip(TCP) => b"tcp",
@@ -27,7 +29,7 @@ impl Protocol {
             Self::Ip(47) => b"gre",
             Self::Ip(50) => b"esp",
             Self::Ip(51) => b"ah",
-            Self::Ip(58) => b"icmpv6",
+            Self::Ip(ICMP_V6) => b"icmpv6",
             Self::Ip(89) => b"ospf",
             Self::Ip(103) => b"pim",
             Self::Ip(112) => b"vrrp",

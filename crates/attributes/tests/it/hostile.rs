@@ -4,7 +4,9 @@
 
 use crate::common;
 
-use common::packets::{dns, ethernet, hello, ipv4, ipv6, tcp, udp};
+use common::packets::{
+    dns, erspan, ethernet, geneve, gtp, hello, ipv4, ipv6, l2tp, pptp, tcp, udp, vxlan_to,
+};
 use common::{buffers, cell, schema, shown};
 use holdfast_attributes::{Element, Extractor, Schema};
 use proptest::prelude::*;
@@ -13,6 +15,7 @@ use proptest::prelude::*;
 fn everything() -> Schema {
     schema(&[
         "packets",
+        "packets:inner_protocol,inner_src_port,inner_dst_port,vni,community_id,inner_community_id,vxlan=8472",
         "vdif:second,station,event_time",
         "spead:heap,items",
         "d1:time=dada:UTC_START",
@@ -73,7 +76,7 @@ proptest! {
     /// Nearly right is worse than noise.
     #[test]
     fn damaged_packets_are_taken(
-        which in 0..8usize, damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6), cut in any::<prop::sample::Index>(),
+        which in 0..12usize, damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6), cut in any::<prop::sample::Index>(),
         wanted in any::<u64>(),
     ) {
         let question = dns(&[b"www", b"example", b"org"]);
@@ -82,6 +85,10 @@ proptest! {
             1 => ethernet(&[], 0x86dd, &ipv6(6, &tcp(7, 443, 2, &hello(b"example.org")))),
             2 => ethernet(&[], 0x86dd, &ipv6(0, &[&[44, 0, 1, 4, 0, 0, 0, 0, 17, 0, 0, 9, 0, 0, 0, 0][..], &udp(7, 53, &question)].concat())),
             3 => br#"{"a":{"b":["2001-09-09T01:46:40Z",1.5e3,true,null]},"c":"\u00e9\n"}"#.to_vec(),
+            8 => ethernet(&[], 0x0800, &ipv4(17, 0, &vxlan_to(8472, &ethernet(&[(0x8100, 3)], 0x0800, &ipv4(6, 0, &tcp(1, 2, 2, b"")))))),
+            9 => ethernet(&[], 0x0800, &ipv4(17, 0, &gtp(1, &[1, 2], &ipv6(58, &[128, 0, 0, 0])))),
+            10 => ethernet(&[], 0x0800, &ipv4(17, 0, &geneve(0x6558, 2, &ethernet(&[], 0x0800, &ipv4(47, 0, &erspan(true, &question)))))),
+            11 => ethernet(&[], 0x0800, &ipv4(17, 0, &l2tp(true, &[0xff, 3, 0, 0x21], &ipv4(47, 0, &pptp(&[0x57], &ipv6(17, &question)))))),
             6 => b"HDR_VERSION 1.0\nUTC_START 2013-07-02-01:37:40\nSOURCE J0437 # x\nTSAMP 1e-3\n\0".to_vec(),
             7 => [&b"\x0c\0\0\0HEADER_START\x0b\0\0\0source_name\x02\0\0\0ab\x05\0\0\0tsamp"[..], &[1; 8], b"\x0a\0\0\0HEADER_END"].concat(),
             4 => [&[0x53, 4, 2, 6, 0, 0, 0, 2][..], &[0x80, 1, 0, 0, 0, 0, 0, 7], &[0x80, 2, 0, 0, 0, 0, 0, 7]].concat(),

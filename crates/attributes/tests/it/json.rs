@@ -383,6 +383,33 @@ proptest! {
     }
 }
 
+/// Fields that have no room, or keys that no attribute has, are named; a field that an explicit attribute reads is not.
+#[test]
+fn fields_that_are_left_out_are_named() {
+    let mut inference = Inference::default();
+    assert!(inference.look(br#"{"a":1,"bad\nkey":2,"b":{"c":3},"list":[1],"never":null,"d":4}"#));
+    let explicit = Schema::typed(["mine:int=json:d"]).unwrap();
+    let all = inference.schema(&explicit, |_| true);
+    assert_eq!(all.len(), 3);
+    assert_eq!(inference.left_out(&all), Some(r"bad\nkey".to_owned()));
+    let some = inference.schema(&explicit, |schema| schema.len() < 3);
+    assert_eq!(inference.left_out(&some), Some(r"bad\nkey, b.c".to_owned()));
+    let fields: Vec<String> = (0..100).map(|number| format!("\"k{number}\":1")).collect();
+    let mut many = Inference::default();
+    assert!(many.look(format!("{{{}}}", fields.join(",")).as_bytes()));
+    let schema = many.schema(&Schema::default(), |_| true);
+    let told: Vec<String> = (64..80).map(|number| format!("k{number}")).collect();
+    assert_eq!(many.left_out(&schema), Some(format!("{}, 20 more", told.join(", "))));
+    let fields: Vec<String> = (0..300).map(|number| format!("\"k{number}\":1")).collect();
+    let mut more = Inference::default();
+    assert!(more.look(format!("{{{}}}", fields.join(",")).as_bytes()));
+    let told = more.left_out(&more.schema(&Schema::default(), |_| true)).unwrap();
+    assert!(told.starts_with("k64, k65, ") && told.ends_with(", further ones"), "{told}");
+    let mut whole = Inference::default();
+    assert!(whole.look(br#"{"a":1,"list":[1],"never":null}"#));
+    assert_eq!(whole.left_out(&whole.schema(&Schema::default(), |_| true)), None);
+}
+
 fn inferred(explicit: &[&str], documents: &[&str]) -> Vec<String> {
     let mut inference = Inference::default();
     for document in documents {

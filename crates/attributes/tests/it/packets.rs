@@ -3,7 +3,10 @@
 
 use crate::common;
 
-use common::packets::{dns, elsewhere, ethernet, gre, hello, ipv4, ipv6, mpls, pppoe, tcp, udp, vxlan};
+use common::packets::{
+    dns, elsewhere, erspan, erspan_3, ethernet, geneve, gre, gtp, hello, ipv4, ipv6, l2tp, mpls, pppoe, pptp,
+    tcp, udp, vxlan, vxlan_to,
+};
 use common::{read, schema};
 use holdfast_attributes::{Element, Outcome};
 
@@ -182,6 +185,108 @@ fn of_tunnels_the_innermost_addresses_are_told() {
     let nested = |count: usize| (0..count).fold(v4.clone(), |packet, _| ipv4(4, 0, &packet));
     assert_eq!(told(101, &nested(16)), format!("{V4} protocol=ipip {INNER_V4}"));
     assert_eq!(told(101, &nested(17)), format!("! {V4} protocol=ipip"));
+}
+
+/// All that is told of the contents of a tunnel around an IPv4 datagram and an IPv6 segment.
+#[test]
+fn contents_of_tunnels_are_told() {
+    let v4 = elsewhere(ipv4(17, 0, &udp(7, 9, b"ab")));
+    let v6 = elsewhere(ipv6(6, &tcp(8, 10, 2, b"")));
+    let frame = |tags: &[(u16, u16)]| ethernet(tags, 0x0800, &v4);
+    let told = |packet: &[u8]| {
+        let schema =
+            schema(&["packets:inner_src,inner_protocol,inner_src_port,inner_dst_port,vni,vxlan=8472+4790"]);
+        let (values, outcome) = read(&schema, &Element { link_type: Some(101), ..Element::of(packet) });
+        assert!(!outcome.undecodable);
+        values.join(" ")
+    };
+    const V4: &str = "10.0.0.17 udp 7 9 ";
+    const V6: &str = "2001:db8::11 tcp 8 10 ";
+    for (packet, wanted) in [
+        (ipv4(17, 0, &gtp(0, &[], &v4)), V4.to_owned()),
+        (ipv4(17, 0, &gtp(2, &[], &v6)), V6.to_owned()),
+        (ipv6(17, &gtp(1, &[1, 2, 1], &v4)), V4.to_owned()),
+        (ipv4(17, 0, &geneve(0x6558, 0, &frame(&[]))), format!("{V4}265")),
+        (ipv4(17, 0, &geneve(0x86dd, 3, &v6)), format!("{V6}265")),
+        (ipv4(17, 0, &vxlan(&frame(&[(0x8100, 5)]))), format!("{V4}5")),
+        (ipv4(17, 0, &vxlan_to(8472, &frame(&[]))), format!("{V4}5")),
+        (ipv4(17, 0, &vxlan_to(4790, &frame(&[]))), format!("{V4}5")),
+        (ipv4(47, 0, &erspan(false, &frame(&[]))), V4.to_owned()),
+        (ipv4(47, 0, &erspan(true, &frame(&[(0x8100, 5)]))), V4.to_owned()),
+        (ipv4(47, 0, &erspan_3(false, &frame(&[]))), V4.to_owned()),
+        (ipv4(47, 0, &erspan_3(true, &frame(&[]))), V4.to_owned()),
+        (ipv4(97, 0, &[&[0x30, 0][..], &frame(&[])].concat()), V4.to_owned()),
+        (ipv4(47, 0, &pptp(&[0xff, 3, 0, 0x21], &v4)), V4.to_owned()),
+        (ipv4(47, 0, &pptp(&[0x57], &v6)), V6.to_owned()),
+        (ipv4(17, 0, &l2tp(true, &[0xff, 3, 0, 0x21], &v4)), V4.to_owned()),
+        (ipv4(17, 0, &l2tp(false, &[0, 0x57], &v6)), V6.to_owned()),
+        // A network in another: the inner number, and that of the outer one where the inner one has none.
+        (
+            ipv4(17, 0, &vxlan(&ethernet(&[], 0x0800, &ipv4(17, 0, &geneve(0x0800, 0, &v4))))),
+            format!("{V4}265"),
+        ),
+        (ipv4(17, 0, &vxlan(&ethernet(&[], 0x0800, &ipv4(4, 0, &v4)))), format!("{V4}5")),
+        // Tunnels without an IP packet.
+        (ipv4(17, 0, &vxlan(&ethernet(&[], 0x0806, &[0; 28]))), "    5".to_owned()),
+        (ipv4(17, 0, &udp(2152, 2152, &[0x30, 1, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0])), "    ".to_owned()),
+        (ipv4(17, 0, &udp(9, 2152, &[0; 8])), "    ".to_owned()),
+        (ipv4(17, 0, &udp(1701, 1701, &[0xc8, 2, 0, 12, 0, 1, 0, 0, 0, 0, 0, 0])), "    ".to_owned()),
+        (ipv4(17, 0, &udp(9, 6081, &[0x40, 0, 8, 0, 0, 0, 0, 0])), "    ".to_owned()),
+        // Fields of the outermost packet alone, and of a later fragment nothing.
+        (v4.clone(), "    ".to_owned()),
+        (ipv4(17, 5, &gtp(0, &[], &v4)), "    ".to_owned()),
+        (ipv4(4, 0, &elsewhere(ipv4(1, 0, &[8, 0, 0, 0]))), "10.0.0.17 icmp   ".to_owned()),
+    ] {
+        assert_eq!(told(&packet), wanted, "{packet:02x?}");
+    }
+    // Ports that are not named are no tunnels; each attribute has its own list.
+    let schema = schema(&["packets:vni,inner_src", "named:uint=packet:vni,vxlan=8472", "packets:src"]);
+    let packet = ipv4(17, 0, &vxlan_to(8472, &frame(&[])));
+    let (values, _) = read(&schema, &Element { link_type: Some(101), ..Element::of(&packet) });
+    assert_eq!(values, ["", "", "5", "10.0.0.1"]);
+    // Cut anywhere in a tunnel's headers: undecodable, and nothing wrong is told.
+    for packet in [
+        gtp(1, &[1, 2], &v4),
+        geneve(0x6558, 2, &frame(&[])),
+        l2tp(true, &[0xff, 3, 0, 0x21], &v4),
+        vxlan(&frame(&[])),
+    ] {
+        let whole = packet.len() - v4.len() + 20;
+        for cut in 9..packet.len() {
+            let (values, outcome) = all(101, &ipv4(17, 0, &packet[..cut]));
+            assert_eq!(outcome.undecodable, cut < whole, "{cut}: {packet:02x?}");
+            assert_eq!(values[14].as_str(), if cut < whole { "" } else { "10.0.0.17" });
+        }
+    }
+}
+
+#[test]
+fn community_ids_are_those_of_both_directions() {
+    let id = |packet: &[u8]| {
+        let schema = schema(&["packets:community_id,inner_community_id"]);
+        let (values, _) = read(&schema, &Element { link_type: Some(101), ..Element::of(packet) });
+        <[String; 2]>::try_from(values).unwrap()
+    };
+    let back = |packet: Vec<u8>| {
+        let mut packet = packet;
+        packet[15] = 2;
+        packet[19] = 1;
+        packet
+    };
+    let there = ipv4(6, 0, &tcp(40_000, 443, 2, b""));
+    let [outer, inner] = id(&there);
+    assert!(outer.starts_with("1:") && outer.len() == 30 && inner.is_empty());
+    assert_eq!(id(&back(ipv4(6, 0, &tcp(443, 40_000, 2, b""))))[0], outer);
+    assert_ne!(id(&back(ipv4(6, 0, &tcp(40_000, 443, 2, b""))))[0], outer);
+    assert_eq!(id(&ipv4(4, 0, &there))[1], outer);
+    // A question and its answer are of one flow; a message without an answer has a direction.
+    let echo = id(&ipv4(1, 0, &[8, 0, 0, 0]));
+    assert_eq!(id(&back(ipv4(1, 0, &[0, 0, 0, 0]))), echo);
+    assert_ne!(id(&back(ipv4(1, 0, &[3, 1, 0, 0]))), id(&ipv4(1, 0, &[3, 1, 0, 0])));
+    // Without ports that should be there nothing is known; a later fragment has none.
+    assert_eq!(id(&ipv4(6, 0, &[1, 2, 3]))[0], "");
+    assert_eq!(id(&ipv4(6, 3, &[1, 2, 3]))[0].len(), 30);
+    assert_eq!(id(&ipv4(50, 0, &[]))[0].len(), 30);
 }
 
 #[test]

@@ -35,6 +35,9 @@ fn what_is_typed_is_what_is_kept() {
         "c:text=json:\"a.b\"[3].\"\".\" \\\"\\\\\".ü x",
         "d:text=packet:dns_name,unit=names",
         "e:time=vdif:event_time",
+        "e:time=vdif:event_time,rate=25000,comment=frames",
+        "vni:uint=packet:vni,vxlan=8472+4790,comment=of the fabric",
+        "c:text=packet:community_id",
         "f:uint=spead:timestamp,comment=ADC samples",
         "gain:float=given,unit=dB,comment=of the amplifier",
         "event_time:time=given",
@@ -103,6 +106,11 @@ fn errors_name_the_place_and_what_would_be_right() {
         ("a:uint=packet:sport", 15, "`packet` has no field `sport`: the fields are eth_src, eth_dst"),
         ("a:text=packet:src", 3, "`packet:src` gives ip, not text"),
         ("a:uint=vdif:beam", 13, "`vdif` has no field `beam`"),
+        ("a:time=vdif:event_time,rate=0", 29, "a number of frames a second, from 1 to 16777216"),
+        ("a:uint=vdif:second,rate=9", 19, "`,unit=…`"),
+        ("a:ip=packet:inner_src,vxlan=0", 29, "1 to 4 port numbers"),
+        ("a:ip=packet:inner_src,vxlan=1+2+3+4+5", 37, "1 to 4 port numbers"),
+        ("a:ip=packet:src,vxlan=8472", 16, "`,unit=…`"),
         ("a:uint=spead:5", 14, "the fields are heap, heap_size"),
         ("slot:uint=json:a", 1, "`slot` is a column of every stream"),
         ("event_time:uint=json:a", 12, "its type must be time"),
@@ -153,10 +161,28 @@ fn presets_are_lists_of_attributes() {
     assert_eq!(names(&["packets:dst", "a:uint=at:0:u8", "packets:src"]), "dst a src");
     assert_eq!(names(&["vdif"]), "event_time second epoch frame thread station bits channels legacy invalid");
     assert_eq!(names(&["vdif:frame"]), "frame");
+    assert_eq!(
+        names(&["packets:inner_protocol,inner_src_port,vni,community_id"]),
+        "inner_protocol inner_src_port vni community_id"
+    );
+    let told = |text: &str| Schema::typed([text]).unwrap().text();
+    let ports = told("packets:src,vni,inner_dst,vxlan=8472");
+    assert_eq!(
+        ports,
+        "src:ip=packet:src\nvni:uint=packet:vni,vxlan=8472\ninner_dst:ip=packet:inner_dst,vxlan=8472\n"
+    );
+    assert_eq!(told("packets,vxlan=8472").matches(",vxlan=8472").count(), 2);
+    assert_eq!(
+        told("vdif:frame,event_time,rate=9"),
+        "frame:uint=vdif:frame\nevent_time:time=vdif:event_time,rate=9\n"
+    );
+    assert!(told("vdif,rate=9").starts_with("event_time:time=vdif:event_time,rate=9\nsecond"));
     assert_eq!(names(&["spead"]), "heap heap_size heap_offset payload_len timestamp items");
     assert_eq!((names(&["none"]), names(&[])), (String::new(), String::new()));
     for (texts, column, said) in [
         (&["packet"][..], 1, "one of packets, vdif, spead, dada, sigproc, mcap and none"),
+        (&["packets:src,vxlan=8472"], 23, "a field of tunnels"),
+        (&["vdif:frame,rate=9"], 18, "the field `event_time`"),
         (&["packets:"], 9, "`packet` has no field ``"),
         (&["packets:src;dst"], 12, "`,` or the end"),
         (&["packets src"], 8, "`:` and some of the fields"),

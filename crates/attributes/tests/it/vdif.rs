@@ -15,8 +15,9 @@ fn real_frames_are_read() {
     for frame in file.chunks(5032) {
         let (values, outcome) = read(&schema, &Element::of(frame));
         assert!(!outcome.undecodable);
-        // 2014-06-16T05:56:07Z.
-        assert_eq!(outcome.event_time.map(|time| time.0), Some(1_402_898_167_000_000_000));
+        // 2014-06-16T05:56:07Z, and 1600 frames a second by the header's rate.
+        let since = outcome.event_time.unwrap().0 - 1_402_898_167_000_000_000;
+        assert_eq!(since, values[3].parse::<i64>().unwrap() * 625_000);
         let [_, second, epoch, frame, thread, station, bits, channels, legacy, invalid] = &values[..] else {
             panic!()
         };

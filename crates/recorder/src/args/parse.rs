@@ -258,7 +258,7 @@ impl Unfinished {
             let (attribute, source_spec) = (attribute.to_string(), spec.to_string());
             return Err(WrongUse::OnlyPackets { attribute, source_spec });
         }
-        if let Some(attribute) = first(|from| matches!(from, From::Packet(_)))
+        if let Some(attribute) = first(|from| matches!(from, From::Packet(..)))
             && spec.kind() != StreamKind::Packets
         {
             let (attribute, source_spec) = (attribute.to_string(), spec.to_string());

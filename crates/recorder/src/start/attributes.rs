@@ -39,14 +39,14 @@ impl SourceAttributes {
             self.turn_into(Schema::typed([OF_MESSAGES]).unwrap_or_default());
         }
         let wrong = |attribute: &&Attribute| match attribute.from() {
-            From::Packet(_) => messages,
+            From::Packet(..) => messages,
             From::Given => !messages,
             from => from.is_of_no_packet() && !messages,
         };
         match self.schema.attributes().iter().find(wrong).filter(|_| replayed) {
             Some(attribute) => {
                 let has = match attribute.from() {
-                    From::Packet(_) => "messages, and no packets",
+                    From::Packet(..) => "messages, and no packets",
                     From::Given => "packets, and nothing is given with them",
                     _ => "packets, which begin with headers of the network",
                 };

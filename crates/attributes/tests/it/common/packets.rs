@@ -92,6 +92,65 @@ pub fn vxlan(frame: &[u8]) -> Vec<u8> {
     udp(50_000, 4789, &[&[8, 0, 0, 0, 0, 0, 5, 0], frame].concat())
 }
 
+/// A datagram of VXLAN to another port.
+pub fn vxlan_to(port: u16, frame: &[u8]) -> Vec<u8> {
+    udp(50_000, port, &[&[8, 0, 0, 0, 0, 0, 5, 0], frame].concat())
+}
+
+/// A packet of a type in a datagram of GENEVE, behind so many options of 4 bytes.
+pub fn geneve(kind: u16, options: u8, payload: &[u8]) -> Vec<u8> {
+    let head = [&[options, 0][..], &pair(kind), &[0, 1, 9, 0]].concat();
+    udp(50_000, 6081, &[&head, &vec![0; 4 * usize::from(options)][..], payload].concat())
+}
+
+/// A packet in a datagram of GTP-U: extension headers of these lengths in 4 bytes, or none and these flags.
+pub fn gtp(flags: u8, extensions: &[u8], payload: &[u8]) -> Vec<u8> {
+    // Container of a PDU session.
+    const KIND: u8 = 0x85;
+    let flags = if extensions.is_empty() { flags } else { flags | 4 };
+    let mut optional = Vec::new();
+    if flags & 7 != 0 {
+        optional.extend([0, 7, 0, if extensions.is_empty() { 0 } else { KIND }]);
+    }
+    for (number, length) in extensions.iter().enumerate() {
+        let last = if number + 1 == extensions.len() { 0 } else { KIND };
+        optional.push(*length);
+        optional.extend(vec![0; 4 * usize::from(*length) - 2]);
+        optional.push(last);
+    }
+    let len = pair((optional.len() + payload.len()) as u16);
+    udp(2152, 2152, &[&[0x30 | flags, 255][..], &len, &[0, 0, 0, 1], &optional, payload].concat())
+}
+
+/// A mirrored frame behind GRE: the first type, or the second one with a sequence.
+pub fn erspan(second: bool, frame: &[u8]) -> Vec<u8> {
+    let head: &[u8] = if second { &[0x10, 0x0b, 0, 3, 0, 0, 0, 0] } else { &[] };
+    gre(if second { 0x10 } else { 0 }, 0x88be, &[head, frame].concat())
+}
+
+/// A mirrored frame of the third type behind GRE, with a subheader or without.
+pub fn erspan_3(subheader: bool, frame: &[u8]) -> Vec<u8> {
+    let head = [0x20, 0x0b, 0, 3, 0, 0, 0, 9, 0, 0, 0, u8::from(subheader)];
+    gre(0x10, 0x22eb, &[&head, &vec![0; 8 * usize::from(subheader)][..], frame].concat())
+}
+
+/// A packet behind PPP in a call of PPTP.
+pub fn pptp(protocol: &[u8], payload: &[u8]) -> Vec<u8> {
+    let len = pair((protocol.len() + payload.len()) as u16);
+    [&[0x30, 1, 0x88, 0x0b][..], &len, &[0, 1, 0, 0, 0, 1], protocol, payload].concat()
+}
+
+/// A packet behind PPP in a datagram of L2TP, with a length or without.
+pub fn l2tp(has_length: bool, protocol: &[u8], payload: &[u8]) -> Vec<u8> {
+    let content = [&[0, 1, 0, 1][..], protocol, payload].concat();
+    let message = if has_length {
+        [&[0x40, 2][..], &pair(content.len() as u16 + 4), &content].concat()
+    } else {
+        [&[0, 2][..], &content].concat()
+    };
+    udp(1701, 1701, &message)
+}
+
 /// An IPv4 or IPv6 packet with other addresses: the last byte of each is 16 more.
 pub fn elsewhere(mut packet: Vec<u8>) -> Vec<u8> {
     let places = if packet[0] >> 4 == 4 { [15, 19] } else { [23, 39] };
