@@ -93,6 +93,11 @@ impl AutoSchema {
         self.looked == ELEMENTS || self.at_end || self.due_in(now).is_some_and(|left| left.is_zero())
     }
 
+    /// Fields that a schema inferred here leaves out, in words.
+    pub(crate) fn left_out(&self, schema: &Schema) -> Option<String> {
+        self.inference.left_out(schema)
+    }
+
     /// The schema, if something was inferred; else the inference goes on with the next elements.
     pub(crate) fn conclude(
         &mut self,

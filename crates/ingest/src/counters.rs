@@ -49,6 +49,10 @@ pub struct SourceCounters {
     pub undecodable: AtomicU64,
     /// Texts that are longer than an attribute may be.
     pub too_long: AtomicU64,
+    /// Elements whose event time has whole seconds, for want of a rate of frames.
+    pub whole_seconds: AtomicU64,
+    /// Fields that inferred attributes leave out, in words.
+    pub left_out: OnceLock<String>,
     /// Written by the capture thread: elements that are recorded without their options, for want of room in a row.
     pub options_left_out: AtomicU64,
     /// Written by the capture thread: the schema that was inferred in this run, once it is in force.

@@ -54,7 +54,7 @@ impl Extraction {
     /// Reads the attributes of all elements that end in `batch`, which has the columns for them and no cells yet.
     pub fn fill(&mut self, batch: &mut Batch, counters: &SourceCounters) {
         let (rows, bytes, cells) = batch.parts();
-        let (mut undecodable, mut too_long) = (0, 0);
+        let (mut undecodable, mut too_long, mut whole_seconds) = (0, 0, 0);
         let mut at = 0;
         while let Some(row) = rows.get(at) {
             if self.many
@@ -92,6 +92,7 @@ impl Extraction {
             let outcome = self.extractor.extract(&element, cells);
             undecodable += u64::from(outcome.undecodable);
             too_long += u64::from(outcome.too_long);
+            whole_seconds += u64::from(outcome.whole_second);
             if let Some(event) = outcome.event_time {
                 row.event = event;
                 row.flags = row.flags.with(Flags::EVENT);
@@ -102,6 +103,9 @@ impl Extraction {
         }
         if too_long > 0 {
             add(&counters.too_long, too_long);
+        }
+        if whole_seconds > 0 {
+            add(&counters.whole_seconds, whole_seconds);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Run of a recorder: threads, the capture loop, the end.
 
-use crate::args::{self, Invocation, Settings};
+use crate::args::{self, Invocation, Settings, SourceSettings};
 use crate::capture::Capture;
 use crate::control::{
     ControlServer, ControlThread, ControlWaker, Facts, JOB_THREAD, Report, Setup, Watch, channel,
@@ -339,6 +339,8 @@ fn summarize<D: Disk>(
         options_left_out: counters.options_left_out.load(Ordering::Relaxed),
         undecodable: counters.undecodable.load(Ordering::Relaxed),
         too_long: counters.too_long.load(Ordering::Relaxed),
+        whole_seconds: counters.whole_seconds.load(Ordering::Relaxed),
+        header_format: settings.sources.get(at).and_then(SourceSettings::header_format),
     });
     let mut errors = report.failures;
     if let RunEnd::Stuck { slots, batches, error } = ended {

@@ -29,6 +29,10 @@ pub struct StreamSummary {
     pub undecodable: u64,
     /// Texts longer than an attribute may be: null.
     pub too_long: u64,
+    /// Elements whose event time has whole seconds, for want of a rate of frames.
+    pub whole_seconds: u64,
+    /// Format of files of whose headers attributes are read: that of `--attr dada` or `--attr sigproc`.
+    pub header_format: Option<&'static str>,
 }
 
 /// A run.
@@ -89,6 +93,20 @@ pub fn failure_json(error: &str, exit: u8) -> String {
 }
 
 impl StreamSummary {
+    /// Elements that are not what the schema takes them for, and what to do where an input has one header at its head.
+    fn undecodable(&self) -> Option<String> {
+        let (count, all) = (self.undecodable, self.counters.received);
+        match self.header_format {
+            Some(format) if all > 1 && count <= all && count + 1 >= all => Some(format!(
+                "{count} of {} have no {} header; if the input has one at its head, record with --preamble and its bytes{}, without --attr {format}",
+                many(all, "element"),
+                format.to_uppercase(),
+                if format == "dada" { " (--preamble 4096)" } else { "" }
+            )),
+            _ => (count > 0).then(|| format!("{} undecodable", many(count, "element"))),
+        }
+    }
+
     /// Losses of every kind, separated by semicolons; "nothing lost" only if there are none.
     fn losses(&self) -> String {
         let mut lost = Vec::new();
@@ -161,11 +179,18 @@ impl Summary {
                 let which = many(stream.options_left_out, "element");
                 let _ = write!(out, "; options of {which} left out: an eighth of a slot does not hold them");
             }
-            if stream.undecodable > 0 {
-                let _ = write!(out, "; {} undecodable", many(stream.undecodable, "element"));
+            if let Some(said) = stream.undecodable() {
+                let _ = write!(out, "; {said}");
             }
             if stream.too_long > 0 {
                 let _ = write!(out, "; {} too long", many(stream.too_long, "text"));
+            }
+            if stream.whole_seconds > 0 {
+                let which = many(stream.whole_seconds, "element");
+                let _ = write!(
+                    out,
+                    "; event times of {which} in whole seconds: their headers have no sample rate, give vdif:event_time,rate=N with the frames a second"
+                );
             }
             out.push('\n');
         }
@@ -231,7 +256,8 @@ impl Summary {
             let _ = write!(out, ",\"interface_perhaps_lost\":{}", stream.perhaps_lost);
             let _ = write!(out, ",\"options_left_out\":{}", stream.options_left_out);
             let (undecodable, too_long) = (stream.undecodable, stream.too_long);
-            let _ = write!(out, ",\"undecodable_elements\":{undecodable},\"too_long_texts\":{too_long}}}");
+            let _ = write!(out, ",\"undecodable_elements\":{undecodable},\"too_long_texts\":{too_long}");
+            let _ = write!(out, ",\"whole_second_times\":{}}}", stream.whole_seconds);
         }
         out.push_str("],\"errors\":[");
         let errors: Vec<String> = self.errors.iter().map(|error| quoted(error)).collect();
@@ -291,6 +317,8 @@ mod tests {
                 options_left_out: 0,
                 undecodable: 0,
                 too_long: 0,
+                whole_seconds: 0,
+                header_format: None,
             }],
             errors: vec!["a\\b".into()],
         }
@@ -368,7 +396,27 @@ mod tests {
         let text = summary.text();
         assert!(text.contains("; 7 elements undecodable; 1 text too long\n"), "{text}");
         let json = summary.json();
-        assert!(json.contains(",\"undecodable_elements\":7,\"too_long_texts\":1}"), "{json}");
+        assert!(
+            json.contains(",\"undecodable_elements\":7,\"too_long_texts\":1,\"whole_second_times\":0}"),
+            "{json}"
+        );
+        summary.streams[0].whole_seconds = 9;
+        assert!(summary.text().contains("; event times of 9 elements in whole seconds: "));
+        assert!(summary.json().contains(",\"whole_second_times\":9}"));
+    }
+
+    #[test]
+    fn one_header_at_the_head_of_the_input_is_told_with_what_to_do() {
+        let mut summary = summary();
+        (summary.streams[0].header_format, summary.streams[0].undecodable) = (Some("dada"), 9);
+        let text = summary.text();
+        let said = "; 9 of 10 elements have no DADA header; if the input has one at its head, record with --preamble and its bytes \
+                    (--preamble 4096), without --attr dada\n";
+        assert!(text.contains(said), "{text}");
+        summary.streams[0].undecodable = 4;
+        assert!(summary.text().contains("; 4 elements undecodable\n"));
+        summary.streams[0].undecodable = 0;
+        assert!(!summary.text().contains("header"));
     }
 
     #[test]
@@ -390,7 +438,7 @@ mod tests {
         let json = summary().json();
         assert!(json.starts_with("{\"ring\":\"r \\\"x\\\"\\n\",\"seconds\":2.000,"), "{json}");
         assert!(
-            json.ends_with("\"lost\":{\"no_buffer\":3},\"interrupted\":0,\"interface_drops\":0,\"interface_perhaps_lost\":0,\"options_left_out\":0,\"undecodable_elements\":0,\"too_long_texts\":0}],\"errors\":[\"a\\\\b\"]}\n"),
+            json.ends_with("\"lost\":{\"no_buffer\":3},\"interrupted\":0,\"interface_drops\":0,\"interface_perhaps_lost\":0,\"options_left_out\":0,\"undecodable_elements\":0,\"too_long_texts\":0,\"whole_second_times\":0}],\"errors\":[\"a\\\\b\"]}\n"),
             "{json}"
         );
     }

@@ -146,6 +146,9 @@ impl Producer {
         if let Some((schema, extraction)) = inferred.zip(self.extraction.as_mut()) {
             batch.begin_attributes(NewAttributes { text: schema.text(), classes: schema.classes() });
             extraction.continue_with(&schema);
+            if let Some(left_out) = inference.left_out(&schema) {
+                let _ = self.counters.left_out.set(left_out);
+            }
             self.inference = None;
         } else if undecodable > 0 {
             add(&self.counters.undecodable, undecodable);

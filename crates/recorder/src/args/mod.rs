@@ -8,7 +8,7 @@ mod tests;
 
 pub use parse::parse;
 
-use holdfast_attributes::{Schema, SchemaError};
+use holdfast_attributes::{From as Origin, Schema, SchemaError};
 use holdfast_base::{ByteSize, Rate};
 use holdfast_ingest::{Framing, SourceOptions, SourceSpec};
 use std::path::PathBuf;
@@ -88,6 +88,15 @@ pub struct SourceSettings {
 }
 
 impl SourceSettings {
+    /// Format of files of whose headers attributes are read, by its name in a schema.
+    pub fn header_format(&self) -> Option<&'static str> {
+        self.schema.iter().flat_map(Schema::attributes).find_map(|attribute| match attribute.from() {
+            Origin::Dada(_) => Some("dada"),
+            Origin::Sigproc(_) => Some("sigproc"),
+            _ => None,
+        })
+    }
+
     /// Bytes of every element, where it is said that all are of one size, and nothing but a loss is told between them: who connects
     /// anew may cut one each time, and a counter tells of what was lost before.
     pub fn frame(&self) -> Option<u32> {

@@ -215,6 +215,7 @@ impl ControlThread {
         self.round(Instant::now());
         self.sources.gather(true, &mut self.progress);
         self.progress.tell_of_refused(&self.figures);
+        self.progress.tell_of_left_out(&self.figures);
         self.progress.clear();
         Report { failures: self.sources.into_failures() }
     }

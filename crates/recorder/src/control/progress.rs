@@ -27,6 +27,8 @@ pub(super) struct Progress {
     told: Option<Duration>,
     /// Sources of which it was told that they refuse producers.
     refusing: Vec<usize>,
+    /// Sources of which it was told that their inferred attributes leave out fields.
+    narrowed: Vec<usize>,
 }
 
 impl Progress {
@@ -40,6 +42,7 @@ impl Progress {
             device: DeviceState::Well,
             told: None,
             refusing: Vec::new(),
+            narrowed: Vec::new(),
         }
     }
 
@@ -71,6 +74,7 @@ impl Progress {
         self.device = stats.device;
         self.tell_of_margin(stats);
         self.tell_of_refused(figures);
+        self.tell_of_left_out(figures);
         let seen = watched(stats, figures.sources());
         let Some((before, last)) = self.last else {
             self.last = Some((now, seen));
@@ -110,6 +114,22 @@ impl Progress {
         if let Some(text) = small(&margin, self.told) {
             self.told = Some(margin.least);
             self.error(&format!("{}: {text}", stats.ring.lane));
+        }
+    }
+
+    /// Says once of each source which fields its inferred attributes leave out.
+    pub(super) fn tell_of_left_out(&mut self, figures: &Figures) {
+        for (at, source) in figures.sources().iter().enumerate() {
+            if let Some(fields) = source.counters.left_out.get()
+                && !self.narrowed.contains(&at)
+            {
+                self.narrowed.push(at);
+                self.say(&format!(
+                    "{}: --attr auto leaves out {fields}: there is no room, or no attribute has such a key; give those that \
+                     you need first, as --attr NAME:TYPE=json:PATH",
+                    source.name
+                ));
+            }
         }
     }
 

@@ -379,6 +379,31 @@ fn attributes_are_inferred_and_kept() {
     assert!(found.values().all(|cells| matches!(cells.len(), 1 | 3)));
 }
 
+// Promise 8: what is not taken is named, and what to do about it.
+#[test]
+fn what_attributes_leave_out_is_said() {
+    let place = TestFolder::in_memory();
+    let ended = place
+        .record(&with(&[&RING, &LINES, &["--attr", "auto"]]), b"{\"a\":1,\"bad\\nkey\":2,\"list\":[3]}\n");
+    assert!(ended.status.success(), "{}", ended.err);
+    assert!(ended.err.contains(": --attr auto leaves out bad\\nkey: "), "{}", ended.err);
+    // One header at the head of the input; frames without a rate.
+    let place = TestFolder::in_memory();
+    let input = [&b"HDR_VERSION 1.0\nNBIT 8\n"[..], &[0; 41], &[7; 640]].concat();
+    let source = ["--source", "stdin", "--name", "a", "--frame", "fixed:64", "--attr", "dada:nbit"];
+    let ended = place.record(&with(&[&RING, &source]), &input);
+    assert!(ended.err.contains("; 10 of 11 elements have no DADA header; "), "{}", ended.err);
+    assert!(ended.err.contains("--preamble 4096), without --attr dada"), "{}", ended.err);
+    let frame = [&[0, 0, 0, 0x40, 1, 0, 0, 28, 8, 0, 0, 0, 0, 0, 0, 0][..], &[7; 48]].concat();
+    for (attribute, is_whole) in [("vdif:event_time", true), ("vdif:event_time,rate=100", false)] {
+        let place = TestFolder::in_memory();
+        let source = ["--source", "stdin", "--name", "a", "--frame", "fixed:64", "--attr", attribute];
+        let ended = place.record(&with(&[&RING, &source]), &frame);
+        let said = "event times of 1 element in whole seconds";
+        assert_eq!(ended.err.contains(said), is_whole, "{}", ended.err);
+    }
+}
+
 #[test]
 fn inference_is_refused_where_it_makes_no_sense() {
     let place = TestFolder::in_memory();
