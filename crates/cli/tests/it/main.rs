@@ -38,6 +38,7 @@ mod mcap;
 mod meanwhile;
 mod mounting;
 mod name_space;
+mod odd_captures;
 mod own_tables;
 mod packed_folders;
 mod pins;
