@@ -42,6 +42,7 @@ mod streaming_filter;
 mod subqueries;
 pub mod tables;
 mod validation;
+mod volatile_operands;
 mod window_frames;
 mod window_keys;
 

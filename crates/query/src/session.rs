@@ -22,6 +22,7 @@ use crate::streaming_filter::StreamingFilter;
 use crate::subqueries::exact_subqueries;
 use crate::tables::Tables;
 use crate::validation;
+use crate::volatile_operands;
 use crate::window_frames::WindowFrames;
 use crate::window_keys::WindowKeys;
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider};
@@ -199,6 +200,7 @@ pub async fn ask(context: &SessionContext, sql: &str) -> Result<DataFrame> {
     let plan = state.statement_to_plan(statement).await?;
     questions.verify_plan(&plan)?;
     validation::wrong_plans(&plan)?;
+    volatile_operands::refuse_repeated(&plan)?;
     let plan = exact_subqueries(exact_set_operations(plan)?)?;
     if matches!(plan, LogicalPlan::Explain(_)) {
         state.config_mut().set_extension(Arc::new(ExplainOnly));
