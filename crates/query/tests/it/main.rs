@@ -4,6 +4,7 @@
 mod addresses;
 mod comparison;
 mod conditions;
+mod engine_faults;
 mod exact_answers;
 mod memory_source;
 mod nearest;
