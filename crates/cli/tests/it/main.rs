@@ -39,6 +39,7 @@ mod meanwhile;
 mod mounting;
 mod name_space;
 mod odd_captures;
+mod odd_questions;
 mod own_tables;
 mod packed_folders;
 mod pins;
