@@ -7,7 +7,7 @@ use crate::sql::Sql;
 use holdfast_base::Ordinal;
 use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Result};
-use holdfast_export::{Counts, ElementFilter, Export, Format, Output, Sink, SourceAccess, Written};
+use holdfast_export::{Counts, ElementFilter, Existing, Export, Format, Output, Sink, SourceAccess, Written};
 use holdfast_reader::{Plan, RingReader, Selection};
 use holdfast_ring::Range;
 use std::path::Path;
@@ -80,7 +80,7 @@ pub fn hits(
     let mut streams = reader.streams().map_err(|error| ring_failure(&error))?;
     streams.retain(|stream| stream.id == id);
     let output = match to.file {
-        Some(file) => Output::file(file, to.force, SourceAccess::of(ring))?,
+        Some(file) => Output::file(file, Existing::by_force(to.force), SourceAccess::of(ring))?,
         None => Output::stdout(format.is_binary())?,
     };
     let nothing_yet = ElementFilter::Only(Vec::new());

@@ -37,7 +37,7 @@ pub use compression::Compression;
 pub use damage::Damage;
 pub use error::DatasetError;
 pub use evacuate::{Evacuated, Evacuation, evacuate, failure, finished, origin};
-pub use holdfast_export::{SourceAccess, make_folder_like, new_file_mode};
+pub use holdfast_export::{SourceAccess, make_folder_like, new_file_mode, note_complete};
 pub use import::{Import, import_dataset};
 pub use manifest::{
     ArchivedSpan, ChunkEntry, IndexPart, Manifest, PreambleEntry, Provenance, StreamEntry, TreeEntry,

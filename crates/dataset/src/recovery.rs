@@ -15,7 +15,7 @@ use crate::scan::{RecordPlace, Scan, Step};
 use crate::storage::{LocalFile, RangeRead};
 use bytes::Bytes;
 use holdfast_base::failure::{Failure, Result};
-use holdfast_export::{OutputFile, SourceAccess};
+use holdfast_export::{Existing, OutputFile, SourceAccess};
 use mcap::parse_record;
 use mcap::records::{
     AttachmentHeader, AttachmentIndex, Channel, Header, MessageHeader, Record, SchemaHeader, op,
@@ -73,7 +73,7 @@ pub fn recover(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Recovered> {
     let file = LocalFile::open(path).map_err(|error| Failure::io("cannot open the file", path, &error))?;
-    let output = OutputFile::make(to, false, SourceAccess::of(path))?;
+    let output = OutputFile::make(to, Existing::Keep, SourceAccess::of(path))?;
     let out = BufWriter::with_capacity(GATHER, output.writer()?);
     let recovered = recovered(&file, out, compression, progress).map_err(|error| match error {
         Trouble::Read(error) => Failure::io("cannot read the file", path, &error),

@@ -2,7 +2,7 @@
 
 use crate::storage::{LocalFile, RangeRead};
 use holdfast_base::failure::{Failure, Result};
-use holdfast_export::{OutputFile, SourceAccess};
+use holdfast_export::{Existing, OutputFile, SourceAccess};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
@@ -81,7 +81,7 @@ pub struct LocalTarget {
 impl LocalTarget {
     /// Makes a file under a temporary name. The file itself must not exist. `access` is that to the sources of its bytes.
     pub fn make(path: &Path, access: SourceAccess) -> Result<Self> {
-        let place = OutputFile::make(path, false, access)?;
+        let place = OutputFile::make(path, Existing::Keep, access)?;
         let file = place.writer()?;
         Ok(Self { path: path.to_owned(), place, file, passed: Passed::default() })
     }

@@ -18,11 +18,13 @@ const MOST_NAMES: u32 = 1000;
 #[derive(Default)]
 struct Watched {
     files: Vec<PathBuf>,
+    /// Number of files that have got their names.
+    complete: u64,
     /// Whoever ends tidily at the first one.
     tidy: Vec<Arc<AtomicBool>>,
 }
 
-static WATCHED: Mutex<Watched> = Mutex::new(Watched { files: Vec::new(), tidy: Vec::new() });
+static WATCHED: Mutex<Watched> = Mutex::new(Watched { files: Vec::new(), complete: 0, tidy: Vec::new() });
 
 fn watched() -> MutexGuard<'static, Watched> {
     WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
@@ -60,14 +62,32 @@ fn interrupted() {
         watched.tidy.drain(..).for_each(|stop| stop.store(true, Ordering::Relaxed));
         return;
     }
-    for file in watched.files.drain(..) {
-        let _ = fs::remove_file(file);
-    }
+    let removed = watched.files.drain(..).filter(|file| fs::remove_file(file).is_ok()).count() as u64;
     if let Some(notice) = NOTICES.get() {
-        notice("interrupted: nothing was made");
+        notice(&interruption(watched.complete, removed));
     }
     // With the lock: a file that is being finished meanwhile gets no name.
     std::process::exit(130);
+}
+
+/// Message of an interruption after which so many outputs are complete, and so many unfinished files were removed.
+fn interruption(complete: u64, removed: u64) -> String {
+    let removed = match removed {
+        0 => String::new(),
+        1 => "; 1 unfinished file was removed".to_owned(),
+        removed => format!("; {removed} unfinished files were removed"),
+    };
+    match complete {
+        0 => format!("interrupted: no output is complete{removed}"),
+        1 => format!("interrupted: 1 output is complete, others are missing{removed}"),
+        complete => format!("interrupted: {complete} outputs are complete, others are missing{removed}"),
+    }
+}
+
+/// Counts an output that is complete and no atomic file, for the message of an interruption. Signals are handled from here on.
+pub fn note_complete() -> Result<()> {
+    watched().complete += 1;
+    watch()
 }
 
 /// From here on the first signal sets the flag; a second one ends all at once, and what is unfinished is gone.
@@ -126,6 +146,7 @@ impl AtomicFile {
         let named = rename(&self.0, path, force);
         if named.is_ok() {
             known.files.retain(|file| *file != self.0);
+            known.complete += 1;
         }
         drop(known);
         if named.is_ok() {
@@ -165,4 +186,25 @@ fn name(path: &Path, number: u32) -> PathBuf {
     let id = std::process::id();
     name.push(if number == 0 { format!(".{id}.part") } else { format!(".{id}-{number}.part") });
     PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interruption_tells_what_is_there_and_what_is_gone() {
+        for (complete, removed, message) in [
+            (0, 0, "interrupted: no output is complete"),
+            (0, 1, "interrupted: no output is complete; 1 unfinished file was removed"),
+            (1, 0, "interrupted: 1 output is complete, others are missing"),
+            (
+                3,
+                2,
+                "interrupted: 3 outputs are complete, others are missing; 2 unfinished files were removed",
+            ),
+        ] {
+            assert_eq!(interruption(complete, removed), message);
+        }
+    }
 }

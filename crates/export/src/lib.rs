@@ -22,11 +22,11 @@ mod sink;
 mod source_access;
 mod thinning;
 
-pub use atomic_file::{AtomicFile, handle_signals};
+pub use atomic_file::{AtomicFile, handle_signals, note_complete};
 pub use export::{Export, Format};
 pub use filter::Filter;
 pub use mcap::replayed_header;
-pub use output::{Output, OutputFile, PipedBytes, Written};
+pub use output::{Existing, Output, OutputFile, PipedBytes, Written};
 pub use sink::{Counts, ElementFilter, Sink};
 pub use source_access::{SourceAccess, make_folder_like, new_file_mode};
 pub use thinning::Thinning;

@@ -51,16 +51,34 @@ pub struct OutputFile {
     file: File,
     part: Option<AtomicFile>,
     path: PathBuf,
-    force: bool,
+    existing: Existing,
     mode: u32,
     /// Owner and group of the file that it replaces.
     replaced: Option<(u32, u32)>,
     access: SourceAccess,
 }
 
+/// Fate of a file that has the name of an output already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// It is kept: the command replaces no file.
+    Keep,
+    /// It is kept, and the message names `--force`, which the command has.
+    Ask,
+    /// It is replaced.
+    Replace,
+}
+
+impl Existing {
+    /// Fate of a file by the option `--force` of the command.
+    pub fn by_force(force: bool) -> Self {
+        if force { Self::Replace } else { Self::Ask }
+    }
+}
+
 impl OutputFile {
-    /// One that is there already is kept unless `force` is set. `access` is that to the sources of the contents.
-    pub fn make(path: &Path, force: bool, access: SourceAccess) -> Result<Self> {
+    /// `existing` is the fate of a file that is there already. `access` is that to the sources of the contents.
+    pub fn make(path: &Path, existing: Existing, access: SourceAccess) -> Result<Self> {
         let mut path = path.to_owned();
         let mut found_mode = None;
         let mut replaced = None;
@@ -69,10 +87,10 @@ impl OutputFile {
             let Some(target) = target else {
                 // A device or named pipe is written to, not replaced.
                 let file = special(&path, &found)?;
-                return Ok(Self { file, part: None, path, force, mode: 0, replaced, access });
+                return Ok(Self { file, part: None, path, existing, mode: 0, replaced, access });
             };
-            if !force {
-                return Err(taken(&path));
+            if existing != Existing::Replace {
+                return Err(taken(&path, existing));
             }
             replaced = Some((target.uid(), target.gid()));
             // A link leads there.
@@ -87,7 +105,7 @@ impl OutputFile {
         let atomic = AtomicFile::beside(&path, create, |error| error.kind() == io::ErrorKind::AlreadyExists)?;
         let (part, file) = atomic.map_err(|error| trouble(&error))?;
         let mode = found_mode.unwrap_or_else(|| new_file_mode(folder_of(&path)));
-        Ok(Self { file, part: Some(part), path, force, mode, replaced, access })
+        Ok(Self { file, part: Some(part), path, existing, mode, replaced, access })
     }
 
     /// Notes a further source of the contents.
@@ -108,7 +126,7 @@ impl OutputFile {
 
     /// Everything is written: the file gets its name.
     pub fn finish(self) -> Result<()> {
-        let Self { file, part: Some(part), path, force, mut mode, replaced, access } = self else {
+        let Self { file, part: Some(part), path, existing, mut mode, replaced, access } = self else {
             return Ok(());
         };
         if let Some((owner, group)) = replaced {
@@ -123,8 +141,8 @@ impl OutputFile {
         }
         let durable = access.apply(&file, mode).and_then(|()| file.sync_all());
         durable.map_err(|error| Failure::output("cannot finish the file", &path, &error))?;
-        part.named(&path, force).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => taken(&path),
+        part.named(&path, existing == Existing::Replace).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => taken(&path, existing),
             _ => Failure::output("cannot finish the file", &path, &error),
         })
     }
@@ -156,9 +174,9 @@ impl Output {
         Ok(Self::new(To::Pipe(Box::new(file))))
     }
 
-    /// A file; one that is there already is kept unless `force` is set. `access` is that to the sources of the contents.
-    pub fn file(path: &Path, force: bool, access: SourceAccess) -> Result<Self> {
-        let place = OutputFile::make(path, force, access)?;
+    /// A file. `existing` is the fate of one that is there already. `access` is that to the sources of the contents.
+    pub fn file(path: &Path, existing: Existing, access: SourceAccess) -> Result<Self> {
+        let place = OutputFile::make(path, existing, access)?;
         if place.part.is_none() {
             return Ok(Self::new(To::Pipe(Box::new(place.file))));
         }
@@ -245,10 +263,11 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn taken(path: &Path) -> Failure {
-    Failure::failed("there is a file of that name")
-        .at_path(path)
-        .advice("choose another, or say --force to replace it")
+fn taken(path: &Path, existing: Existing) -> Failure {
+    Failure::failed("there is a file of that name").at_path(path).advice(match existing {
+        Existing::Keep => "choose another, or remove it first",
+        Existing::Ask | Existing::Replace => "choose another, or say --force to replace it",
+    })
 }
 
 /// An error while writing: a reader that has left is no failure.
@@ -266,7 +285,7 @@ mod tests {
     use super::*;
 
     fn file(path: &Path, force: bool) -> Result<Output> {
-        Output::file(path, force, SourceAccess::default())
+        Output::file(path, Existing::by_force(force), SourceAccess::default())
     }
 
     #[test]
@@ -300,6 +319,9 @@ mod tests {
 
         let said = file(&path, false).err().unwrap().to_string();
         assert!(said.contains("--force"), "{said}");
+        let said =
+            OutputFile::make(&path, Existing::Keep, SourceAccess::default()).err().unwrap().to_string();
+        assert!(said.contains("remove it first") && !said.contains("--force"), "{said}");
         file(&path, true).unwrap().finish().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"");
         assert!(file(dir.path(), true).is_err());
@@ -339,14 +361,14 @@ mod tests {
         {
             fs::set_permissions(&source, fs::Permissions::from_mode(of_source)).unwrap();
             let path = dir.path().join(format!("{at}.raw"));
-            let output = Output::file(&path, false, SourceAccess::of(&source)).unwrap();
+            let output = Output::file(&path, Existing::Ask, SourceAccess::of(&source)).unwrap();
             let To::File(place) = &output.to else { panic!("this is no pipe") };
             assert_eq!(mode(place.part.as_ref().unwrap().path()), 0o600);
             output.finish().unwrap();
             assert_eq!(mode(&path), wanted);
             // A file that is replaced is no wider afterwards, and not wider than the source.
             fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
-            Output::file(&path, true, SourceAccess::of(&source)).unwrap().finish().unwrap();
+            Output::file(&path, Existing::Replace, SourceAccess::of(&source)).unwrap().finish().unwrap();
             assert_eq!(mode(&path), of_source);
         }
     }
@@ -369,7 +391,8 @@ mod tests {
         assert_eq!(mode(&dir.path().join("a.raw")), 0o660, "as any new file");
         // The group of the source may read it, the user of the list may not.
         fs::set_permissions(&source, fs::Permissions::from_mode(0o640)).unwrap();
-        let output = Output::file(&dir.path().join("b.raw"), false, SourceAccess::of(&source)).unwrap();
+        let output =
+            Output::file(&dir.path().join("b.raw"), Existing::Ask, SourceAccess::of(&source)).unwrap();
         output.finish().unwrap();
         assert_eq!(mode(&dir.path().join("b.raw")), 0o600);
     }
@@ -406,7 +429,7 @@ mod tests {
             let _ = fs::remove_file(&path);
             fs::write(&path, "old").unwrap();
             chown(&path, Some(other), None).unwrap();
-            let output = Output::file(&path, true, SourceAccess::of(&source)).unwrap();
+            let output = Output::file(&path, Existing::Replace, SourceAccess::of(&source)).unwrap();
             let To::File(place) = &output.to else { panic!("this is no pipe") };
             assert_eq!(fs::metadata(place.part.as_ref().unwrap().path()).unwrap().uid(), root);
             output.finish().unwrap();

@@ -37,6 +37,11 @@ impl SourceAccess {
         Self::with_mode(&found, mode)
     }
 
+    /// Access of the owner of the output alone.
+    pub fn owner_alone() -> Self {
+        Self { bound: Some(Bound { mode: 0, gid: None, uid: None }) }
+    }
+
     /// Access to the source with this metadata. Bytes that pass a pipe or a terminal have no permissions of their own.
     pub fn of_metadata(found: &Metadata) -> Self {
         Self::with_mode(found, found.mode())

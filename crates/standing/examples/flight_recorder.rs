@@ -6,7 +6,7 @@
 
 use holdfast_client::index_copies::IndexCopies;
 use holdfast_client::{Notices, exports, session, sql};
-use holdfast_export::{ElementFilter, Export, Format, Output, Sink, SourceAccess};
+use holdfast_export::{ElementFilter, Existing, Export, Format, Output, Sink, SourceAccess};
 use holdfast_query::{Limits, output};
 use holdfast_reader::{OpenSlots, Selection};
 use holdfast_recorder::{args, run};
@@ -43,7 +43,7 @@ pub(crate) fn flight_recorder(input: &str, folder: &Path) -> Result<(), Box<dyn 
     // Export: everything in the range, as JSON lines.
     let mut reader = session::open(&ring)?;
     let streams = reader.streams()?;
-    let export = Output::file(&folder.join("held.jsonl"), false, SourceAccess::default())?;
+    let export = Output::file(&folder.join("held.jsonl"), Existing::Keep, SourceAccess::default())?;
     let passed = export.passed();
     let export = Export::new(Format::Jsonl, &streams, export)?;
     let mut sink = Sink::new(export, passed, ElementFilter::All, Box::new(|_| ()))?;

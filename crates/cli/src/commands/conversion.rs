@@ -12,7 +12,7 @@ use holdfast_dataset::{
     BagConversion, Compression, ConvertedBag, Damage, Dataset, DatasetError, Import, LocalFile, Options,
     Written, convert_bag, failure, import_dataset, is_bag, is_mcap, unpack_whole,
 };
-use holdfast_export::{ElementFilter, Export, Format, Output, OutputFile, Sink, SourceAccess};
+use holdfast_export::{ElementFilter, Existing, Export, Format, Output, OutputFile, Sink, SourceAccess};
 use holdfast_query::output as query;
 use holdfast_reader::{Item, OpenSlots, Selection};
 use holdfast_ring::StreamStatus;
@@ -245,7 +245,7 @@ fn of_import(args: &ConvertArgs, format: OutputFormat) -> Result<Converted> {
     let options = Options { compression: *compress, ..Options::default() };
     let converted = match format {
         OutputFormat::Mcap => {
-            let place = OutputFile::make(output, false, SourceAccess::of(file))?;
+            let place = OutputFile::make(output, Existing::Keep, SourceAccess::of(file))?;
             let written = import_dataset(&import, place.writer()?, output, &options, &mut { shown })?;
             place.finish()?;
             Converted { bytes: written.bytes, channels: channels(&written), messages: elements, damage: None }
@@ -314,7 +314,7 @@ fn exported(
     streams: &[StreamStatus],
     read: &mut dyn FnMut(&mut ItemSink<'_>) -> Result<()>,
 ) -> Result<Converted> {
-    let to = Output::file(output, false, SourceAccess::of(file))?;
+    let to = Output::file(output, Existing::Keep, SourceAccess::of(file))?;
     let passed = to.passed();
     let export = Export::new(format, streams, to)?;
     let mut sink = Sink::new(export, passed, ElementFilter::All, Box::new(|_| ()))?;
@@ -332,7 +332,7 @@ fn rows(args: &ConvertArgs, format: OutputFormat, dataset: &Arc<Dataset>, stream
     let streams = holdfast_dataset::streams(dataset).map_err(|error| failure(&error, file))?;
     let index = IndexCopies::at(None, notices());
     let sql = sql::open_sources(None, streams, &limits.limits(), &index, &OpenSlots::default())?;
-    let place = OutputFile::make(output, false, SourceAccess::of(file))?;
+    let place = OutputFile::make(output, Existing::Keep, SourceAccess::of(file))?;
     let question = format!("select * from \"{}\" order by ordinal", stream.replace('"', "\"\""));
     let messages = sql.answer(&question, format.rows(), |_| {
         Ok(Box::new(std::io::BufWriter::with_capacity(1 << 20, place.writer()?)))

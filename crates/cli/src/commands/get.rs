@@ -7,7 +7,7 @@ use crate::site::{Download, Received, SitePath};
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, clean};
 use holdfast_client::json::ReceivedFile;
-use holdfast_export::{OutputFile, SourceAccess};
+use holdfast_export::{Existing, OutputFile, SourceAccess};
 use holdfast_remote::ByteRange;
 use indicatif::ProgressBar;
 use std::fs::File;
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         Some(file) => file.clone(),
         None => PathBuf::from(name),
     };
-    let target = OutputFile::make(&file, args.force, SourceAccess::default())?;
+    let target = OutputFile::make(&file, Existing::by_force(args.force), SourceAccess::default())?;
     let got = received(&download, &mut target.writer()?)?;
     target.finish()?;
     told(args, &file, &got, out)

@@ -14,7 +14,7 @@ use holdfast_client::index_copies::IndexCopies;
 use holdfast_client::json::{self};
 use holdfast_client::session;
 use holdfast_client::sql;
-use holdfast_export::{self as export, Counts, OutputFile, SourceAccess};
+use holdfast_export::{self as export, Counts, Existing, OutputFile, SourceAccess};
 use holdfast_query::SourceStream;
 use holdfast_query::output::Format;
 use holdfast_reader::{OpenSlots, Selection};
@@ -169,7 +169,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let rows = match written {
         Written::Rows(format) => {
             let rows = sql.answer(sql_text, format, |format| {
-                let place = file.map(|path| OutputFile::make(path, args.force, access)).transpose()?;
+                let place = file
+                    .map(|path| OutputFile::make(path, Existing::by_force(args.force), access))
+                    .transpose()?;
                 let to = writer(place.as_ref(), format.is_text())?;
                 made = place;
                 if let Some(path) = path.filter(|_| is_export) {
@@ -206,7 +208,9 @@ fn at_sites(args: &Args, rings: DistantRings, sql: &str, out: &Out) -> Result<()
     let form = args.format.unwrap_or(usual);
     let is_text = matches!(form, Form::Table | Form::Csv | Form::Jsonl);
     let file = args.output.as_deref().filter(|_| !args.to_stdout());
-    let file = file.map(|path| OutputFile::make(path, args.force, SourceAccess::default())).transpose()?;
+    let file = file
+        .map(|path| OutputFile::make(path, Existing::by_force(args.force), SourceAccess::default()))
+        .transpose()?;
     let mut to = writer(file.as_ref(), is_text)?;
     let (with, without) = (vec![format!("--format={}", form.name())], &["format", "output", "force"][..]);
     let lines = if form == Form::Jsonl { Lines::Json } else { Lines::None };

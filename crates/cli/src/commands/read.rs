@@ -14,7 +14,7 @@ use holdfast_client::session::{self, ring_failure};
 use holdfast_client::times;
 use holdfast_client::words;
 use holdfast_export::{
-    Counts, ElementFilter, Export, Filter, Format, Output, Sink, SourceAccess, Thinning, Written,
+    Counts, ElementFilter, Existing, Export, Filter, Format, Output, Sink, SourceAccess, Thinning, Written,
 };
 use holdfast_query::condition_search::Sample;
 use holdfast_reader::{Plan, RingReader, Selection};
@@ -154,7 +154,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         None => ElementFilter::All,
     };
     let output = match &args.output {
-        Some(file) if !args.to_stdout() => Output::file(file, args.force, SourceAccess::of(&path))?,
+        Some(file) if !args.to_stdout() => {
+            Output::file(file, Existing::by_force(args.force), SourceAccess::of(&path))?
+        }
         _ => Output::stdout(format.is_binary())?,
     };
     let passed = output.passed();
@@ -254,7 +256,9 @@ fn of_dataset(place: &Place, args: &Args, out: &mut Out) -> Result<()> {
         None => ElementFilter::All,
     };
     let output = match &args.output {
-        Some(file) if !args.to_stdout() => Output::file(file, args.force, place.access())?,
+        Some(file) if !args.to_stdout() => {
+            Output::file(file, Existing::by_force(args.force), place.access())?
+        }
         _ => Output::stdout(format.is_binary())?,
     };
     let passed = output.passed();

@@ -9,7 +9,7 @@ use crate::storage::LocalFile;
 use crate::writer::Options;
 use holdfast_base::counted;
 use holdfast_base::failure::{Failure, Result};
-use holdfast_export::{OutputFile, SourceAccess};
+use holdfast_export::{Existing, OutputFile, SourceAccess};
 use mcap::records::{Header, MessageHeader};
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
@@ -47,7 +47,7 @@ pub struct ConvertedBag {
 pub fn convert_bag(conversion: &BagConversion<'_>, progress: &mut dyn FnMut(u64)) -> Result<ConvertedBag> {
     let BagConversion { bag, to, options, salvage } = conversion;
     let file = LocalFile::open(bag).map_err(|error| Failure::io("cannot open the bag", bag, &error))?;
-    let output = OutputFile::make(to, false, SourceAccess::of(bag))?;
+    let output = OutputFile::make(to, Existing::Keep, SourceAccess::of(bag))?;
     let out = BufWriter::with_capacity(GATHER, output.writer()?);
     let mut converter = Converter::new(out, options).map_err(|error| failure(&error, to))?;
     // Errors of the bag and of the MCAP file have different places.
