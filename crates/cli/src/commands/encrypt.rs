@@ -38,7 +38,8 @@ pub(crate) struct EncryptArgs {
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "The ending .enc is taken from the names of outputs; others get .dec. An output gets its name when all of\n\
-    it was decrypted and read back, and must not exist yet.\n\n\
+    it was decrypted and read back, and must not exist yet. Who may not read the source may not read it; that of\n\
+    a pipe or an object store is for you alone.\n\n\
     Exits with 1 if a source could not be decrypted: it was changed, cut, or encrypted with another key (the\n\
     outputs of the rest are complete).\n\n\
     Examples:\n  holdfast decrypt runs.enc/ -o runs/ --key-file secret.key\n  \

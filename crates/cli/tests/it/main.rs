@@ -18,6 +18,7 @@ mod demo;
 mod dense;
 mod devices;
 mod distant;
+mod encrypting;
 mod examples;
 mod filter;
 mod finding;

@@ -5,8 +5,9 @@ use crate::item::{Item, ItemId};
 use crate::module::{Block, Division, Flow, Module, ModuleError, Outputs};
 use crate::source::Sources;
 use holdfast_base::failure::{Failure, Result, reason};
-use holdfast_dataset::{Target, make_folder_like};
+use holdfast_dataset::{SourceAccess, Target, make_folder_like, note_complete};
 use holdfast_vault::Place;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,15 @@ pub enum Direction {
     Encrypt,
     /// From cipher text to contents.
     Decrypt,
+}
+
+impl Direction {
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Encrypt => "encrypt",
+            Self::Decrypt => "decrypt",
+        }
+    }
 }
 
 /// Module that encrypts or decrypts items.
@@ -75,9 +85,26 @@ impl Crypt<'_> {
         self.key.cipher()
     }
 
-    /// Checks that the initialisation vector fits the cipher.
+    /// Checks that the initialisation vector fits the cipher, and that no two sources have outputs of one name.
     pub fn check(&self) -> Result<()> {
-        self.stream().map(drop).map_err(|error| Failure::usage(error).at("--iv"))
+        self.stream().map(drop).map_err(|error| Failure::usage(error).at("--iv"))?;
+        if let Some((inside, folder)) = self.sources.nested() {
+            let (inside, folder, verb) = (inside.display(), folder.display(), self.direction.verb());
+            return Err(Failure::usage(format_args!("cannot {verb} {inside} twice: it lies in {folder}"))
+                .advice("name one of them"));
+        }
+        let mut sources = HashMap::new();
+        for (source, name, is_folder) in self.sources.output_names() {
+            let output = if is_folder { name } else { renamed(&name, self.direction) };
+            if let Some(other) = sources.insert(output.clone(), source.clone()) {
+                let (verb, name) = (self.direction.verb(), output.display());
+                return Err(Failure::usage(format_args!(
+                    "cannot {verb} {other} and {source} to one place: both outputs are named `{name}`"
+                ))
+                .advice(format_args!("{verb} them by two commands, to two places")));
+            }
+        }
+        Ok(())
     }
 
     fn stream(&self) -> Result<Stream, ModuleError> {
@@ -123,7 +150,11 @@ impl Crypt<'_> {
             make_folders(folder, item.container.path.as_deref().and_then(Path::parent))
                 .map_err(|error| wrong(Failure::io("cannot make the folder", folder, &error)))?;
         }
-        place.target(self.sources.access(item.container)).map_err(wrong)
+        let access = self.sources.access(item.container);
+        // Nothing tells who may read the plain text: nobody else does.
+        let is_unknown = self.direction == Direction::Decrypt && access.is_unbounded();
+        let access = if is_unknown { SourceAccess::owner_alone() } else { access };
+        place.target(access).map_err(wrong)
     }
 }
 
@@ -216,6 +247,9 @@ impl Module for Crypt<'_> {
             target.publish().map_err(wrong)
         });
         published?;
+        if let Place::Vault(..) = self.place {
+            note_complete().map_err(wrong)?;
+        }
         out.push(CryptOutput { item: item.id(), place: name, bytes: before + bytes.len() as u64 });
         Ok(())
     }

@@ -120,6 +120,36 @@ impl Sources {
         })
     }
 
+    /// Names that the sources give to their outputs: the source, its file or folder there, and true for a folder.
+    pub(crate) fn output_names(&self) -> Vec<(String, PathBuf, bool)> {
+        let several = self.named.len() > 1;
+        let name = |path: &Path| path.file_name().map(PathBuf::from).unwrap_or_default();
+        let named = self.named.iter().filter_map(|named| match named {
+            Named::StandardInput => Some(("-".to_owned(), PathBuf::from("stdin"), false)),
+            Named::File(path) => Some((path.display().to_string(), name(path), false)),
+            Named::Folder(path) if several => Some((path.display().to_string(), name(path), true)),
+            Named::Object(vault, path) => Some((vault.place(path), path.into(), false)),
+            Named::Folder(_) | Named::Ring(_) | Named::Dataset(_) => None,
+        });
+        named.collect()
+    }
+
+    /// Source that lies in a folder which is a source, too, with that folder.
+    pub(crate) fn nested(&self) -> Option<(&Path, &Path)> {
+        let paths = || {
+            self.named.iter().enumerate().filter_map(|(at, named)| match named {
+                Named::File(path) => Some((at, path.as_path(), false)),
+                Named::Folder(path) => Some((at, path.as_path(), true)),
+                _ => None,
+            })
+        };
+        let mut folders = paths().filter(|(.., is_folder)| *is_folder);
+        folders.find_map(|(at, folder, _)| {
+            let mut inside = paths().filter(|(other, path, _)| *other != at && path.starts_with(folder));
+            inside.next().map(|(_, path, _)| (path, folder))
+        })
+    }
+
     /// Access to a container, by which outputs of its items are bounded.
     pub fn access(&self, container: &Container) -> SourceAccess {
         let object = self.named.iter().find_map(|named| match named {
