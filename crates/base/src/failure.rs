@@ -73,6 +73,12 @@ impl Failure {
         self
     }
 
+    /// Leaves the place out, for a message that begins with it.
+    #[must_use]
+    pub fn without_place(self) -> Self {
+        Self { place: String::new(), ..self }
+    }
+
     /// The same for a path.
     #[must_use]
     pub fn at_path(self, path: &Path) -> Self {

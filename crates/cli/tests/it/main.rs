@@ -56,6 +56,7 @@ mod serving;
 mod session;
 mod shell;
 mod shipping;
+mod sources;
 mod standing;
 mod together;
 mod trigger;

@@ -6,9 +6,10 @@ mod folder;
 mod ring;
 mod router;
 mod small;
+mod stream;
 
 use crate::engine::Shared;
-use crate::feeder::{Feeder, Order, Stopped};
+use crate::feeder::{Feeder, Stopped};
 use crate::item::Container;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_client::range::RangeOptions;
@@ -20,10 +21,11 @@ use router::Router;
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
+use stream::Stream;
 
 /// Standard input as a path.
 const STDIN: &str = "/dev/stdin";
@@ -57,40 +59,32 @@ enum Named {
     Ring(PathBuf),
     Dataset(Place),
     Object(Arc<Vault>, String),
+    /// Named pipe, file descriptor or character device.
+    Stream(PathBuf),
+    /// Place that is no source, and the reason.
+    Failed(PathBuf, String),
 }
 
 impl Sources {
-    /// Sources at these places: rings, datasets, files, folders, `VAULT:PREFIX`, or `-` for standard input.
+    /// Sources at these places: rings, datasets, files, folders, pipes, `VAULT:PREFIX`, or `-` for standard input. Of several
+    /// places, one that is missing or unreadable is told by the scan, which goes on with the others.
     pub fn new(places: &[PathBuf], pick: Pick, streams: Vec<String>, range: RangeOptions) -> Result<Self> {
         let mut named = Vec::new();
         for place in places {
-            if place == Path::new("-") {
-                named.push(Named::StandardInput);
-                continue;
-            }
-            match Place::parse(place)? {
-                Place::Local(path) => named.push(local(path, pick)?),
-                Place::Vault(vault, prefix) => {
-                    let entries = vault.list(&prefix)?;
-                    if entries.is_empty() {
-                        return Err(Failure::nothing("there is no object at this place")
-                            .at(vault.place(&prefix))
-                            .advice(format_args!(
-                                "`holdfast vault ls {}:` lists all objects",
-                                vault.name()
-                            )));
-                    }
-                    named.extend(entries.into_iter().map(|entry| {
-                        if pick == Pick::Elements && ends_with(Path::new(&entry.path), "mcap") {
-                            Named::Dataset(Place::Vault(Arc::clone(&vault), entry.path))
-                        } else {
-                            Named::Object(Arc::clone(&vault), entry.path)
-                        }
-                    }));
+            match named_at(place, pick) {
+                Ok(found) => named.extend(found),
+                Err(failure) if places.len() == 1 => return Err(failure),
+                Err(failure) => {
+                    named.push(Named::Failed(place.clone(), failure.without_place().to_string()));
                 }
             }
         }
         Ok(Self { named, pick, streams, range })
+    }
+
+    /// True if all that is scanned is one ring, whose failure is that of the scan.
+    pub(crate) fn is_one_ring(&self) -> bool {
+        matches!(self.named[..], [Named::Ring(_)])
     }
 
     /// Paths of the rings among the sources.
@@ -105,7 +99,9 @@ impl Sources {
     pub fn relative(&self, container: &Container) -> PathBuf {
         let several = self.named.len() > 1;
         let below = |named: &Named| match (named, &container.path) {
-            (Named::File(path), Some(found)) if path == found => path.file_name().map(PathBuf::from),
+            (Named::File(path) | Named::Stream(path), Some(found)) if path == found => {
+                path.file_name().map(PathBuf::from)
+            }
             (Named::Folder(folder), Some(found)) => {
                 let below = found.strip_prefix(folder).ok()?;
                 let name = folder.file_name().filter(|_| several).map(PathBuf::from).unwrap_or_default();
@@ -126,10 +122,10 @@ impl Sources {
         let name = |path: &Path| path.file_name().map(PathBuf::from).unwrap_or_default();
         let named = self.named.iter().filter_map(|named| match named {
             Named::StandardInput => Some(("-".to_owned(), PathBuf::from("stdin"), false)),
-            Named::File(path) => Some((path.display().to_string(), name(path), false)),
+            Named::File(path) | Named::Stream(path) => Some((path.display().to_string(), name(path), false)),
             Named::Folder(path) if several => Some((path.display().to_string(), name(path), true)),
             Named::Object(vault, path) => Some((vault.place(path), path.into(), false)),
-            Named::Folder(_) | Named::Ring(_) | Named::Dataset(_) => None,
+            Named::Folder(_) | Named::Ring(_) | Named::Dataset(_) | Named::Failed(..) => None,
         });
         named.collect()
     }
@@ -164,7 +160,36 @@ impl Sources {
 
     /// True if the only source is one file, object or standard input, so that its name need not be told.
     pub fn is_one_file(&self) -> bool {
-        matches!(self.named[..], [Named::StandardInput | Named::File(_) | Named::Object(..)])
+        matches!(
+            self.named[..],
+            [Named::StandardInput | Named::File(_) | Named::Stream(_) | Named::Object(..)]
+        )
+    }
+}
+
+/// Sources at a place.
+fn named_at(place: &Path, pick: Pick) -> Result<Vec<Named>> {
+    if place == Path::new("-") {
+        return Ok(vec![Named::StandardInput]);
+    }
+    match Place::parse(place)? {
+        Place::Local(path) => local(path, pick).map(|named| vec![named]),
+        Place::Vault(vault, prefix) => {
+            let entries = vault.list(&prefix)?;
+            if entries.is_empty() {
+                return Err(Failure::nothing("there is no object at this place")
+                    .at(vault.place(&prefix))
+                    .advice(format_args!("`holdfast vault ls {}:` lists all objects", vault.name())));
+            }
+            let named = entries.into_iter().map(|entry| {
+                if pick == Pick::Elements && ends_with(Path::new(&entry.path), "mcap") {
+                    Named::Dataset(Place::Vault(Arc::clone(&vault), entry.path))
+                } else {
+                    Named::Object(Arc::clone(&vault), entry.path)
+                }
+            });
+            Ok(named.collect())
+        }
     }
 }
 
@@ -181,12 +206,15 @@ fn local(path: PathBuf, pick: Pick) -> Result<Named> {
         }
         Err(error) => return Err(Failure::io("cannot open the source", &path, &error)),
     };
-    if found.is_dir() {
+    let kind = found.file_type();
+    if kind.is_dir() {
         return Ok(Named::Folder(path));
     }
-    if !found.is_file() {
-        // A named pipe or a terminal would wait for ever.
+    if kind.is_block_device() && is_ring(&path) {
         return Ok(Named::Ring(session::ring_path(&path)?));
+    }
+    if !kind.is_file() {
+        return Ok(Named::Stream(path));
     }
     if pick == Pick::Elements && is_dataset(&path) {
         return Ok(Named::Dataset(Place::Local(path)));
@@ -213,7 +241,9 @@ pub(crate) fn read(sources: &Sources, shared: &Shared<'_>, workers: usize) -> Re
                 break;
             }
             match named {
-                Named::StandardInput => router.reader("standard input", 1, read_standard_input)?,
+                Named::StandardInput => router.stream(Stream::StandardInput)?,
+                Named::Stream(path) => router.stream(Stream::Path(path.clone()))?,
+                Named::Failed(place, reason) => router.failed(&place.to_string_lossy(), reason),
                 Named::File(path) => router.file(path)?,
                 Named::Folder(path) => folder::walk(path, &router)?,
                 Named::Ring(path) => router.ring(path)?,
@@ -223,14 +253,6 @@ pub(crate) fn read(sources: &Sources, shared: &Shared<'_>, workers: usize) -> Re
         }
         Ok(())
     })
-}
-
-fn read_standard_input(shared: &Shared<'_>, silo: usize) -> Result<(), Stopped> {
-    let mut feeder = Feeder::new(shared, silo, Order::AsFed);
-    feeder.begin(&Arc::new(Container::named("-")), None);
-    feed_file(&mut feeder, &mut io::stdin().lock())?;
-    feeder.flush();
-    Ok(())
 }
 
 /// Feeds a file to its end.

@@ -38,8 +38,7 @@ impl Opened {
         let containers = &mut self.containers;
         let read = self.reader.read(&self.plan, &mut |item| containers.feed(&item, &mut feeder, shared));
         if let Err(error) = read {
-            shared.fail(ring_failure(&error));
-            return Err(Stopped);
+            shared.trouble(&Item::whole(&self.containers.source), ring_failure(&error).to_string());
         }
         feeder.flush();
         Ok(())

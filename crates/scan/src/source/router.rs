@@ -5,6 +5,7 @@ use crate::feeder::Stopped;
 use crate::item::{Container, Item};
 use crate::module::Division;
 use crate::source::device::{Device, Large};
+use crate::source::stream::{self, Stream};
 use crate::source::{Pick, Reader, Sources, dataset, device, ends_with, ring, small};
 use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_dataset::is_dataset;
@@ -53,6 +54,7 @@ pub(crate) fn next<T>(queue: &Queue<T>) -> Option<T> {
 struct Queues {
     large: HashMap<Lane, SyncSender<Large>>,
     small: Option<SyncSender<PathBuf>>,
+    streams: Option<SyncSender<Stream>>,
     datasets: Option<SyncSender<Place>>,
     /// Devices, and whether they have turning disks.
     turning: HashMap<u64, bool>,
@@ -94,6 +96,12 @@ impl<'scope, 'env, 's: 'env> Router<'scope, 'env, 's> {
     pub(crate) fn trouble(&self, path: &Path, error: &io::Error) {
         let container = Arc::new(Container::file(path));
         self.shared.trouble(&Item::whole(&container), reason(error));
+    }
+
+    /// Reports a place that cannot be read.
+    pub(crate) fn failed(&self, place: &str, reason: &str) {
+        let container = Arc::new(Container::named(place));
+        self.shared.trouble(&Item::whole(&container), reason);
     }
 
     /// Adds a silo whose buffers have room for `block` bytes and those around them.
@@ -216,9 +224,33 @@ impl<'scope, 'env, 's: 'env> Router<'scope, 'env, 's> {
         Ok(())
     }
 
+    /// Routes a stream to their reader.
+    pub(crate) fn stream(&self, stream: Stream) -> Result<()> {
+        let mut queues = self.queues();
+        let sender = if let Some(sender) = &queues.streams {
+            sender.clone()
+        } else {
+            let (sender, receiver) = sync_channel(MOST_QUEUED);
+            let queue: Queue<Stream> = Arc::new(Mutex::new(receiver));
+            self.reader("streams", 1, move |shared, silo| stream::read(&queue, shared, silo))?;
+            queues.streams = Some(sender.clone());
+            sender
+        };
+        drop(queues);
+        let _ = sender.send(stream);
+        Ok(())
+    }
+
     /// Starts the reader of a ring.
     pub(crate) fn ring(&self, path: &Path) -> Result<()> {
-        let opened = ring::Opened::new(path, self.sources)?;
+        let opened = match ring::Opened::new(path, self.sources) {
+            Ok(opened) => opened,
+            Err(failure) if self.sources.is_one_ring() => return Err(failure),
+            Err(failure) => {
+                self.failed(&path.to_string_lossy(), &failure.to_string());
+                return Ok(());
+            }
+        };
         let opened = Arc::new(Mutex::new(Some(opened)));
         self.reader(&path.display().to_string(), 1, move |shared, silo| {
             let opened = opened.lock().unwrap_or_else(PoisonError::into_inner).take();
