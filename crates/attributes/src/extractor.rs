@@ -55,7 +55,7 @@ pub struct Outcome {
     /// Whether it is not what the schema takes it for, in part or in whole: a header that is cut or malformed, a document
     /// that is none, an element that ends before a place. What could be read all the same has its cells.
     pub undecodable: bool,
-    /// Whether its event time has whole seconds since its header tells no rate, and nobody else does.
+    /// True if the event time has whole seconds, because neither the header nor the schema tells a rate.
     pub whole_second: bool,
     /// Texts that are null since they are longer than a cell may be.
     pub too_long: u32,

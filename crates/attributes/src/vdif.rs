@@ -16,7 +16,7 @@ use crate::cursor::Cursor;
 use crate::{Count, Problem, SchemaError, Type, rfc3339, value};
 use holdfast_format::CellBuffer;
 
-/// Nanoseconds of a second.
+/// Nanoseconds that a second has.
 const SECOND: u64 = 1_000_000_000;
 
 /// A field of the header.
@@ -139,7 +139,7 @@ impl VdifHeader {
         second * SECOND as i64 + frames.map_or(0, |frames| self.within_second(frames)) as i64
     }
 
-    /// Whether somebody tells how many frames come a second.
+    /// True if the header or the schema tells the rate of frames.
     pub(crate) fn has_rate(self, rate: Option<u32>) -> bool {
         rate.is_some() || self.frames().is_some()
     }

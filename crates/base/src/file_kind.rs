@@ -11,11 +11,11 @@ pub enum FileKind {
     Pcap,
     /// Capture file of Wireshark.
     Pcapng,
-    /// MCAP file.
+    /// Container file of robotics, MCAP.
     Mcap,
-    /// ROS 1 bag.
+    /// Bag of ROS, version 1.
     Bag,
-    /// Parquet file.
+    /// Table file of Parquet.
     Parquet,
     /// File compressed by gzip.
     Gzip,

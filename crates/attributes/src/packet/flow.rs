@@ -38,7 +38,7 @@ const ICMP_V6_ANSWERS: [(u8, u8); 12] = [
 /// Flow of an IP packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flow {
-    /// From and to.
+    /// Addresses of sender and receiver.
     pub(super) addresses: (Address, Address),
     /// Protocol in the packet; unknown behind an extension that is cut.
     pub(super) protocol: Option<u8>,

@@ -17,7 +17,7 @@ pub(super) struct Headers<'a> {
     pub(super) dst: Option<Address>,
     /// Flow of the outermost IP packet.
     pub(super) flow: Option<Flow>,
-    /// Contents of tunnels.
+    /// Contents of the packet's tunnels.
     pub(super) tunnelled: Tunnelled,
     pub(super) protocol: Option<Protocol>,
     pub(super) ports: Option<(u16, u16)>,

@@ -35,7 +35,7 @@ const PPP: u16 = 0x880b;
 /// Link type of Ethernet frames.
 const ETHERNET: u16 = 1;
 
-/// UDP ports of tunnels.
+/// UDP ports of tunnel protocols.
 const L2TP: u16 = 1701;
 const GTP_U: u16 = 2152;
 const GENEVE: u16 = 6081;

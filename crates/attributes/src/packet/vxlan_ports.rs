@@ -10,7 +10,7 @@ const OWN: u16 = 4789;
 /// Ports that a schema may name at most: each is compared with every datagram's.
 const MOST: usize = 4;
 
-/// Begin of the option.
+/// Begin of the option's text.
 pub(crate) const VXLAN: &str = ",vxlan=";
 
 /// Ports of VXLAN that a schema names; 0 is none.

@@ -308,7 +308,7 @@ fn inner_packets() -> (Vec<u8>, Vec<u8>) {
     (elsewhere(ipv4(17, 0, &udp(7, 9, b"ab"))), elsewhere(ipv6(6, &tcp(7, 9, 2, b""))))
 }
 
-/// Tunnels over IPv4.
+/// Tunnels of every kind over IPv4.
 fn tunnels() -> Vec<Vec<u8>> {
     let (v4, v6) = inner_packets();
     vec![
