@@ -1,5 +1,7 @@
 """Aggregates, in groups and sets of groups."""
 
+import re
+
 from dialect import INTS, TIMES, VALUES, Text, joined, t
 from windows import Windows
 
@@ -64,6 +66,16 @@ class Aggregates(Windows):
                      self.column([alias], ["id", "w", "s", "x"]), self.pick("", " desc", f", {alias}.ordinal"))
         return t("count({}.{})", alias, self.pick(*VALUES))
 
+    def distinct(self, values):
+        """Values that differ not only by a cast: the engine calls both the same, and refuses."""
+        by_name = {}
+        for value in values:
+            name = value.ours
+            while (shorter := re.sub(r"(?:try_)?cast\(((?:[^()]|\([^()]*\))*?) as [a-z]+(?:\([^()]*\))?\)|::[a-z]+", r"\1", name)) != name:
+                name = shorter
+            by_name.setdefault(name, value)
+        return list(by_name.values())
+
     def group_sets(self, groups):
         """Sets of groups over expressions."""
         by = joined(", ", groups)
@@ -80,14 +92,14 @@ class Aggregates(Windows):
         if self.chance(0.3):
             values = [t("{} filter (where {})", value, self.atom([alias])) if "cast(sum" not in value.ours and "percentile" not in value.ours
                       and " order by " not in value.ours and not value.ours.startswith(("cast(", "(")) and value.ours == value.theirs else value for value in values]
+        values = self.distinct(values)
         where = self.where([alias], 0.4)
         if self.chance(0.3):
             return t("select {} from {}{}", self.listed(values), source, where)
         groups = [self.pick(self.column([alias], VALUES), t("{}.w % 2", alias), self.number([alias]), self.moment([alias]), self.difference([alias]), self.part_of_length([alias])) for _ in range(self.r.randint(1, 2))]
         # A literal is a place in the list of columns to DuckDB, and a value to Holdfast.
         groups = [Text(f"{alias}.w") if "." not in group.ours else group for group in groups]
-        if len(groups) == 2 and groups[0].ours == groups[1].ours:
-            groups = groups[:1]
+        groups = self.distinct(groups)
         by = joined(", ", groups)
         if self.chance(0.25):
             by = self.group_sets(groups)

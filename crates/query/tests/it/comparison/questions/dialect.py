@@ -3,7 +3,7 @@
 import ipaddress
 
 INTS, TEXTS, TIMES = ["id", "w"], ["s"], ["ts", "event_time", "time", "day"]
-TABLES = ["a", "b", "c"]
+TABLES = ["a", "e", "c"]
 VALUES = ["id", "w", "u", "big", "x", "s", "b", "ts", "event_time", "time", "day", "ip", "mac", "bin"]
 ADDRESSES = ["10.0.0.1", "10.0.0.2", "10.1.0.1", "10.2.3.4", "192.168.0.9", "2001:db8::1", "::", "ffff::"]
 NETWORKS = ["10.0.0.0/8", "10.0.0.0/31", "192.168.0.0/16", "2001:db8::/32", "0.0.0.0/0", "::/0", "::/64", "128.0.0.0/1", "2000::/3"]

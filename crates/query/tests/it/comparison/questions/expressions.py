@@ -161,8 +161,9 @@ class Expressions:
         name, path, of = self.pick(("get", "n", "$.n"), ("get_text", "o.t", "$.o.t"), ("get", "l[0]", "$.l[0]"), ("get", "o", "$.o"),
                                    ("get_text", "l[1]", "$.l[1]"))
         if path == "o":
-            return Text(f"length(json_get({table}.payload, 'o')) > 2", f"length(case when json_valid({table}.payload_text) then "
-                        f"json_extract_string({table}.payload_text, '$.o') end) > 2")
+            return Text(f"cast((length(json_get({table}.payload, 'o')) > 2) as varchar)",
+                        f"cast((length(case when json_valid({table}.payload_text) then json_extract_string({table}.payload_text, '$.o') end) > 2) "
+                        "as varchar)")
         return Text(f"json_{name}({table}.payload, '{path}')",
                     f"case when json_valid({table}.payload_text) then json_extract_string({table}.payload_text, '{of}') end")
 

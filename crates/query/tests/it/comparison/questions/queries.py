@@ -12,7 +12,13 @@ class Maker(Joins):
         if self.chance(0.85):
             self.table_of[alias] = table
             return t("{} {}", table, alias), alias
-        inner = self.alias()
+        inner, kind = self.alias(), self.r.randrange(6)
+        if kind == 0:
+            # Each row once: an order by ordinals is that of all rows.
+            at = self.r.randint(1, 9)
+            return Text(f"(select * from {table} where ordinal < {at} union all select * from {table} where ordinal >= {at}) {alias}"), alias
+        if kind == 1:
+            return Text(f"(select {inner}.*, row_number() over (order by {inner}.{self.pick('w', 'ordinal')}) rn from {table} {inner}) {alias}"), alias
         return t("(select * from {} {} where {}) {}", table, inner, self.condition([inner], 1), alias), alias
 
     def listed(self, values):
@@ -63,8 +69,10 @@ class Maker(Joins):
             source, alias = self.source()
             inner, table = self.alias(), self.table([alias])
             one = t("with z as (select {0}.w, max({0}.id) m from {1} {0} group by {0}.w)".replace("{0}", inner).replace("{1}", table))
-            return t("{} select {}.ordinal from {} where {}.id {} (select z.m from z where z.w = {}.w)", one, alias, source, alias,
-                     self.pick("=", "in", "not in", "<"), alias)
+            # One that is no aggregate may have several rows: refused.
+            how = self.pick("in (select z.m", "not in (select z.m", "= (select max(z.m)", "< (select sum(z.m)") if self.chance(0.9) \
+                else "= (select z.m"
+            return t("{} select {}.ordinal from {} where {}.id {} from z where z.w = {}.w)", one, alias, source, alias, how, alias)
         one = self.branch("i")
         source, alias = self.source()
         return t("select {}.ordinal from {} where {}.id {}in ({})", alias, source, alias, self.pick("", "not "), one)
