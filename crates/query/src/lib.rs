@@ -41,6 +41,7 @@ pub mod stream;
 mod streaming_filter;
 mod subqueries;
 pub mod tables;
+mod unordered_sets;
 mod validation;
 mod volatile_operands;
 mod window_frames;

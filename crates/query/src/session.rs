@@ -21,6 +21,7 @@ use crate::stream::{ExplainOnly, ScanCutoff};
 use crate::streaming_filter::StreamingFilter;
 use crate::subqueries::exact_subqueries;
 use crate::tables::Tables;
+use crate::unordered_sets::UnorderedSets;
 use crate::validation;
 use crate::volatile_operands;
 use crate::window_frames::WindowFrames;
@@ -185,7 +186,9 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 /// of two tables it turns a condition on `a.u` and `b.u` into one on `a.u` alone. Scans have got their conditions before.
 fn sound_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let rules = PhysicalOptimizer::new().rules.into_iter();
-    rules.filter(|rule| !rule.name().starts_with("FilterPushdown")).collect()
+    let sound = rules.filter(|rule| !rule.name().starts_with("FilterPushdown"));
+    let first: Arc<dyn PhysicalOptimizerRule + Send + Sync> = Arc::new(UnorderedSets);
+    std::iter::once(first).chain(sound).collect()
 }
 
 /// What may be asked: questions. Orders of any kind are refused.

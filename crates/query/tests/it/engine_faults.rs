@@ -15,7 +15,7 @@ const ROWS: &str = "with t(n, k, v, s) as (values (1, 1, 10, 'a'), (2, 1, null, 
                     i(n, z) as (values (1, '2026-03-29 00:30:00'::timestamp), (2, '2026-03-29 01:30:00'::timestamp), (3, null))";
 
 /// Numbers of the reports, a question, and its answer; "cannot" is a refusal, or an error of a value.
-const QUESTIONS: [(&str, &str, &str); 45] = [
+const QUESTIONS: [(&str, &str, &str); 47] = [
     // `not in`, correlated or of constants.
     ("25347", "select n from t where 3 not in (select k from o) order by n", ""),
     ("25336", "select n from t where k not in (select o.k from o where o.v = t.v) order by n", "2, 3, 5, 6"),
@@ -53,6 +53,18 @@ const QUESTIONS: [(&str, &str, &str); 45] = [
     ("25398", "select array_agg(n order by k, k desc, n) from t", "[1, 2, 3, 5, 6, 4]"),
     ("25398", "select string_agg(s, ',' order by n, n) from t", "a,b,a,c"),
     ("25398", "select first_value(n order by v desc nulls last, v) from t", "4"),
+    // Sets of groups over sorted and constant rows, with one thread.
+    (
+        "16965",
+        "select v from (select 'id' v union all select 'id' v) group by grouping sets ((v), ()) order by v nulls last",
+        "id, ",
+    ),
+    (
+        "24421",
+        "select k, s, count(*) from (select k, s, row_number() over (order by k) from t union all select k, v::text, 1 from o) \
+         group by rollup (k, s) having k = 1 order by s nulls last",
+        "1 10 1, 1 a 1, 1 b 1, 1  1, 1  4",
+    ),
     // Lists with null, and powers.
     ("24246", "select n from t where k in (1, null) order by n", "1, 2"),
     ("24246", "select n from t where k not in (1, null) order by n", ""),
