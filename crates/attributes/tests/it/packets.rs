@@ -190,6 +190,8 @@ fn of_tunnels_the_innermost_addresses_are_told() {
 /// All that is told of the contents of a tunnel around an IPv4 datagram and an IPv6 segment.
 #[test]
 fn contents_of_tunnels_are_told() {
+    const V4: &str = "10.0.0.17 udp 7 9 ";
+    const V6: &str = "2001:db8::11 tcp 8 10 ";
     let v4 = elsewhere(ipv4(17, 0, &udp(7, 9, b"ab")));
     let v6 = elsewhere(ipv6(6, &tcp(8, 10, 2, b"")));
     let frame = |tags: &[(u16, u16)]| ethernet(tags, 0x0800, &v4);
@@ -200,8 +202,6 @@ fn contents_of_tunnels_are_told() {
         assert!(!outcome.undecodable);
         values.join(" ")
     };
-    const V4: &str = "10.0.0.17 udp 7 9 ";
-    const V6: &str = "2001:db8::11 tcp 8 10 ";
     for (packet, wanted) in [
         (ipv4(17, 0, &gtp(0, &[], &v4)), V4.to_owned()),
         (ipv4(17, 0, &gtp(2, &[], &v6)), V6.to_owned()),
