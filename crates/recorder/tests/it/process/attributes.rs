@@ -392,15 +392,15 @@ fn what_attributes_leave_out_is_said() {
     let input = [&b"HDR_VERSION 1.0\nNBIT 8\n"[..], &[0; 41], &[7; 640]].concat();
     let source = ["--source", "stdin", "--name", "a", "--frame", "fixed:64", "--attr", "dada:nbit"];
     let ended = place.record(&with(&[&RING, &source]), &input);
-    assert!(ended.err.contains("; 10 of 11 elements have no DADA header; "), "{}", ended.err);
-    assert!(ended.err.contains("--preamble 4096), without --attr dada"), "{}", ended.err);
+    assert!(ended.out.contains("; 10 of 11 elements have no DADA header; "), "{}", ended.out);
+    assert!(ended.out.contains("--preamble 4096), without --attr dada"), "{}", ended.out);
     let frame = [&[0, 0, 0, 0x40, 1, 0, 0, 28, 8, 0, 0, 0, 0, 0, 0, 0][..], &[7; 48]].concat();
     for (attribute, is_whole) in [("vdif:event_time", true), ("vdif:event_time,rate=100", false)] {
         let place = TestFolder::in_memory();
         let source = ["--source", "stdin", "--name", "a", "--frame", "fixed:64", "--attr", attribute];
         let ended = place.record(&with(&[&RING, &source]), &frame);
         let said = "event times of 1 element in whole seconds";
-        assert_eq!(ended.err.contains(said), is_whole, "{}", ended.err);
+        assert_eq!(ended.out.contains(said), is_whole, "{}", ended.out);
     }
 }
 
