@@ -11,5 +11,6 @@ mod nearest;
 mod precedence;
 mod spill;
 mod streams;
+mod subqueries;
 mod turns;
 mod written;
