@@ -11,7 +11,7 @@ use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::{InList, InSubquery, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Between, BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, Operator, lit};
+use datafusion::logical_expr::{Between, BinaryExpr, Case, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, UnaryOperator, visit_expressions_mut};
@@ -59,17 +59,6 @@ fn address(expression: &mut Expr, kind: Type) -> Result<()> {
     Ok(())
 }
 
-/// A whole number beside an unsigned one is unsigned, too, if it can be: else the engine makes decimal fractions of both, and
-/// `wire_len / 100` has as many values as `wire_len`.
-fn whole(literal: &mut Expr, beside: &Expr, schema: &DFSchema) {
-    if let Expr::Literal(ScalarValue::Int64(Some(number)), _) = literal
-        && let Ok(number) = u64::try_from(*number)
-        && beside.get_type(schema).is_ok_and(|kind| kind.is_unsigned_integer())
-    {
-        *literal = lit(number);
-    }
-}
-
 impl ExprPlanner for AddressLiterals {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         let compares = matches!(
@@ -83,10 +72,6 @@ impl ExprPlanner for AddressLiterals {
                 | BinaryOperator::Spaceship
         );
         let mut expr = expr;
-        if matches!(expr.op, BinaryOperator::Divide | BinaryOperator::Modulo) {
-            whole(&mut expr.left, &expr.right, schema);
-            whole(&mut expr.right, &expr.left, schema);
-        }
         if !compares {
             return Ok(PlannerResult::Original(expr));
         }

@@ -9,6 +9,7 @@ pub mod address;
 mod address_literals;
 mod address_types;
 mod answer;
+mod checked_arithmetic;
 mod column_origin;
 mod columns;
 mod compact_batches;
@@ -44,6 +45,7 @@ pub mod tables;
 mod unordered_sets;
 mod validation;
 mod volatile_operands;
+mod whole_numbers;
 mod window_frames;
 mod window_keys;
 

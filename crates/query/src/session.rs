@@ -2,6 +2,7 @@
 //! files or network.
 
 use crate::address_literals::{AddressLiterals, as_operators};
+use crate::checked_arithmetic::CheckedArithmetic;
 use crate::compact_batches::CompactBatches;
 use crate::cooperative_rule::CooperativeRule;
 use crate::cross_joins::optimizer_rules;
@@ -24,6 +25,7 @@ use crate::tables::Tables;
 use crate::unordered_sets::UnorderedSets;
 use crate::validation;
 use crate::volatile_operands;
+use crate::whole_numbers::WholeNumbers;
 use crate::window_frames::WindowFrames;
 use crate::window_keys::WindowKeys;
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider};
@@ -136,7 +138,7 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
         .with_analyzer_rules(analyzer_rules())
         .with_optimizer_rules(optimizer_rules())
         // Asked before those of the engine, which come behind it.
-        .with_expr_planners(vec![Arc::new(AddressLiterals)])
+        .with_expr_planners(vec![Arc::new(AddressLiterals), Arc::new(WholeNumbers)])
         .with_default_features()
         .with_physical_optimizer_rules(sound_rules())
         .with_physical_optimizer_rule(Arc::new(GroupByRule::default()))
@@ -149,7 +151,7 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
     let functions = state.scalar_functions().get_or_insert_default();
     functions.extend(functions::all(functions));
     let aggregates = state.aggregate_functions().get_or_insert_default();
-    aggregates.extend(functions::min_max(aggregates));
+    aggregates.extend(functions::aggregates(aggregates));
     let context = SessionContext::new_with_state(state.build());
     context.register_udtf("nearest", Arc::new(NearestFunction::new(streams.clone())));
     let (all, of_streams) = (MemorySchemaProvider::new(), MemorySchemaProvider::new());
@@ -174,7 +176,8 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
         vec![Arc::new(GroupingSets), Arc::new(AddressLiterals), Arc::new(WindowFrames), Arc::new(OrderKeys)];
     rules.extend(Analyzer::new().rules);
     // Types are known here.
-    rules.extend::<[Arc<dyn AnalyzerRule + Send + Sync>; 3]>([
+    rules.extend::<[Arc<dyn AnalyzerRule + Send + Sync>; 4]>([
+        Arc::new(CheckedArithmetic),
         Arc::new(ListConditions),
         Arc::new(FloatOrder::default()),
         Arc::new(WindowKeys),

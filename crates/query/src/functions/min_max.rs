@@ -18,7 +18,7 @@ use std::sync::Arc;
 const NAMES: [&str; 2] = ["min", "max"];
 
 /// Replacements of the engine's aggregates, under the same names.
-pub(crate) fn min_max(engines: &[Arc<AggregateUDF>]) -> Vec<Arc<AggregateUDF>> {
+pub(super) fn min_max(engines: &[Arc<AggregateUDF>]) -> Vec<Arc<AggregateUDF>> {
     let replaced = engines.iter().filter(|function| NAMES.contains(&function.name()));
     replaced.map(|function| Arc::new(AggregateUDF::from(Ranked { inner: Arc::clone(function) }))).collect()
 }

@@ -7,11 +7,14 @@ mod json;
 mod matches;
 mod min_max;
 mod one_of;
+mod sign;
+mod totals;
+mod whole;
 
-pub(crate) use min_max::min_max;
+pub(crate) use whole::{WIDE, Whole, WholeOperator};
 
 use crate::address_types::ONE_OF;
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 use std::sync::Arc;
 
 /// All of them, and those of the engine's that are made for addresses, too.
@@ -21,7 +24,14 @@ pub(crate) fn all(engines: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
     let one_of = engines.iter().filter(|of| ONE_OF.contains(&of.name()));
     all.extend(one_of.map(|of| Arc::new(ScalarUDF::from(one_of::OneOf::new(Arc::clone(of))))));
     all.push(Arc::new(ScalarUDF::from(matches::Matches::new())));
+    all.push(Arc::new(ScalarUDF::from(whole::Modulo::new())));
+    all.push(Arc::new(ScalarUDF::from(sign::Sign::new())));
     all.extend(bytes::all().into_iter().map(Arc::new));
     all.extend(json::all().into_iter().map(Arc::new));
     all
+}
+
+/// Replacements of the engine's aggregates.
+pub(crate) fn aggregates(engines: &[Arc<AggregateUDF>]) -> Vec<Arc<AggregateUDF>> {
+    min_max::min_max(engines).into_iter().chain(totals::totals(engines)).collect()
 }

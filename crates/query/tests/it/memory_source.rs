@@ -283,7 +283,7 @@ fn columns_of_one_name_are_qualified_in_every_format() {
                 "select t.n, x.n, x.k from stream.t t join (select n, 1 k from t) x on t.n = x.n limit 1",
                 vec!["t.n", "x.n", "k"],
             ),
-            ("select n, n + 1 from t limit 1", vec!["n", "t.n + Int64(1)"]),
+            ("select n, n + 1 from t limit 1", vec!["n", "t.n + UInt64(1)"]),
         ] {
             let wanted: Vec<&str> = match format {
                 // Names with spaces are several words of the text table.

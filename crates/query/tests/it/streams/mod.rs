@@ -137,7 +137,7 @@ const QUERIES: [&str; 37] = [
     "select ordinal, id from log where id = 77 order by ordinal",
     "select ordinal from log where id = 18446744073709551615 order by ordinal",
     "select min(temp), max(temp), avg(temp) from log where up",
-    "select host, count(*), sum(id) from log group by host order by host",
+    "select host, count(*), sum(id % 1000) from log group by host order by host",
     "select ordinal, host, addr from log where addr = '10.0.0.3' and not up order by ordinal",
     "select count(*) from log where in_net(addr, '10.0.0.0/30')",
     "select count(*) from log where in_net(addr, '2001:db8::/64') or temp > 99",
@@ -162,7 +162,7 @@ const QUERIES: [&str; 37] = [
     "select count(*) from log where host in ('alpha', 'gamma', 'x') and temp between -10 and 20 and up is not null",
     "select n, host, temp from log where n = 333 or n between 400 and 410 or n = 599 order by n",
     "select ordinal, n, hex(payload) from log where n between 1090 and 1100 and id > 7 order by ordinal",
-    "select count(*), sum(id), min(n), max(n) from log where n > 2000 and (n < 2100 or host is null and n < 2300)",
+    "select count(*), sum(id % 1000), min(n), max(n) from log where n > 2000 and (n < 2100 or host is null and n < 2300)",
 ];
 
 fn compare(image: &Image, recorded: &Recorded, schema: &Schema, queries: &[&str]) {
@@ -317,7 +317,7 @@ fn what_expires_while_a_search_is_at_work_is_counted_and_the_rest_is_found() {
     let computed = [
         "select count(*) from log",
         "select host, max(id) from log group by host",
-        "select ordinal, id - lag(id) over (order by ordinal) from log",
+        "select ordinal, size - lag(size) over (order by ordinal) from log",
         "select ordinal from log where id not in (select id from log where up)",
         // Nothing comes of it, and that is no answer either.
         "select host from log group by host having count(*) > 100000",
