@@ -43,6 +43,7 @@ mod streaming_filter;
 mod subqueries;
 pub mod tables;
 mod unordered_sets;
+mod time_lengths;
 mod validation;
 mod volatile_operands;
 mod whole_numbers;

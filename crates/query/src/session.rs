@@ -23,6 +23,7 @@ use crate::streaming_filter::StreamingFilter;
 use crate::subqueries::exact_subqueries;
 use crate::tables::Tables;
 use crate::unordered_sets::UnorderedSets;
+use crate::time_lengths::TimeLengths;
 use crate::validation;
 use crate::volatile_operands;
 use crate::whole_numbers::WholeNumbers;
@@ -176,8 +177,9 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
         vec![Arc::new(GroupingSets), Arc::new(AddressLiterals), Arc::new(WindowFrames), Arc::new(OrderKeys)];
     rules.extend(Analyzer::new().rules);
     // Types are known here.
-    rules.extend::<[Arc<dyn AnalyzerRule + Send + Sync>; 4]>([
+    rules.extend::<[Arc<dyn AnalyzerRule + Send + Sync>; 5]>([
         Arc::new(CheckedArithmetic),
+        Arc::new(TimeLengths::default()),
         Arc::new(ListConditions),
         Arc::new(FloatOrder::default()),
         Arc::new(WindowKeys),

@@ -1,5 +1,5 @@
-//! Frames of windows by `range` over addresses and bytes. The engine has no ranges of such values, though a frame
-//! without a distance needs none: it ends with the peers of a row, as a frame by `groups` does.
+//! Frames of windows by `range` over addresses, bytes and lengths of time. The engine has no ranges of such values,
+//! though a frame without a distance needs none: it ends with the peers of a row, as a frame by `groups` does.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
@@ -51,6 +51,8 @@ impl AnalyzerRule for WindowFrames {
                                 | DataType::BinaryView
                                 | DataType::Binary
                                 | DataType::LargeBinary
+                                | DataType::Interval(_)
+                                | DataType::Duration(_)
                         )
                     );
                     let is_range = params.window_frame.units == WindowFrameUnits::Range;

@@ -4,6 +4,7 @@ mod addr_text;
 mod bytes;
 mod in_net;
 mod json;
+mod lengths;
 mod matches;
 mod min_max;
 mod one_of;
@@ -11,6 +12,7 @@ mod sign;
 mod totals;
 mod whole;
 
+pub(crate) use lengths::{LengthOrder, PartOfLength, is_length};
 pub(crate) use whole::{WIDE, Whole, WholeOperator};
 
 use crate::address_types::ONE_OF;
