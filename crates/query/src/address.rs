@@ -83,7 +83,7 @@ fn no_network(text: &str, kind: Type) -> InvalidAddress {
 }
 
 /// First and last address of a network, as bytes, from `ADDRESS/BITS` or one address.
-pub fn network(kind: Type, text: &str) -> Result<(Vec<u8>, Vec<u8>), InvalidAddress> {
+fn network(kind: Type, text: &str) -> Result<(Vec<u8>, Vec<u8>), InvalidAddress> {
     let (address, bits) = match text.trim().split_once('/') {
         Some((address, bits)) => (address, Some(bits.parse::<usize>().map_err(|_| no_network(text, kind))?)),
         None => (text, None),
@@ -106,6 +106,25 @@ pub fn network(kind: Type, text: &str) -> Result<(Vec<u8>, Vec<u8>), InvalidAddr
         first.iter().enumerate().map(byte).collect()
     };
     Ok((edge(0), edge(0xff)))
+}
+
+/// Ranges of the addresses in a network. IPv4 addresses are none of an IPv6 network, though they are stored among the
+/// addresses of `::ffff:0:0/96`, unless the network lies within these.
+pub fn network_ranges(kind: Type, text: &str) -> Result<Vec<(Vec<u8>, Vec<u8>)>, InvalidAddress> {
+    let (first, last) = network(kind, text)?;
+    let number = |bytes: &[u8]| <[u8; 16]>::try_from(bytes).map(u128::from_be_bytes);
+    let (Type::Ip, Ok(from), Ok(to)) = (kind, number(&first), number(&last)) else {
+        return Ok(vec![(first, last)]);
+    };
+    let (mapped, mapped_end) = (0xffff_u128 << 32, (0xffff_u128 << 32) + u128::from(u32::MAX));
+    let is_around = from <= mapped && to >= mapped_end && (from, to) != (mapped, mapped_end);
+    if !is_around {
+        return Ok(vec![(first, last)]);
+    }
+    let bytes = |number: u128| number.to_be_bytes().to_vec();
+    // A side is empty where the network begins or ends with them.
+    let sides = [(from, mapped - 1), (mapped_end + 1, to)].into_iter().filter(|(from, to)| from <= to);
+    Ok(sides.map(|(from, to)| (bytes(from), bytes(to))).collect())
 }
 
 #[cfg(test)]
@@ -152,6 +171,24 @@ mod tests {
         );
         assert_eq!(shown(Type::Ip, "192.168.0.1"), ["192.168.0.1", "192.168.0.1"]);
         assert_eq!(shown(Type::Mac, "00:1b:21:00:00:00/24"), ["00:1b:21:00:00:00", "00:1b:21:ff:ff:ff"]);
+        let ranges = |kind, text: &str| {
+            let ranges = network_ranges(kind, text).unwrap();
+            ranges
+                .iter()
+                .map(|(first, last)| [show(kind, first), show(kind, last)].join(" "))
+                .collect::<Vec<_>>()
+        };
+        let end = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
+        assert_eq!(
+            ranges(Type::Ip, "::/0"),
+            ["::".to_owned() + " ::fffe:ffff:ffff", format!("::1:0:0:0 {end}")]
+        );
+        assert_eq!(ranges(Type::Ip, "::8000:0:0/81"), ["::8000:0:0 ::fffe:ffff:ffff"]);
+        assert_eq!(ranges(Type::Ip, "::ffff:0:0/96"), ["0.0.0.0 255.255.255.255"]);
+        assert_eq!(ranges(Type::Ip, "::ffff:10.0.0.0/104"), ["10.0.0.0 10.255.255.255"]);
+        assert_eq!(ranges(Type::Ip, "0.0.0.0/0"), ["0.0.0.0 255.255.255.255"]);
+        assert_eq!(ranges(Type::Ip, "2000::/3").len(), 1);
+        assert_eq!(ranges(Type::Ipv6, "::/0"), [format!(":: {end}")]);
         let said = |kind, text: &str| network(kind, text).unwrap_err().to_string();
         assert_eq!(
             said(Type::Ipv4, "10.0.0.0/33"),

@@ -2,6 +2,7 @@
 //! files or network.
 
 use crate::address_literals::{AddressLiterals, as_operators};
+use crate::casts::Casts;
 use crate::checked_arithmetic::CheckedArithmetic;
 use crate::compact_batches::CompactBatches;
 use crate::cooperative_rule::CooperativeRule;
@@ -17,6 +18,7 @@ use crate::memory_pool::QueryMemoryPool;
 use crate::nearest::NearestFunction;
 use crate::order_keys::OrderKeys;
 use crate::plan_scans::stream_scans;
+use crate::regex_literals::RegexLiterals;
 use crate::set_operations::exact_set_operations;
 use crate::stream::{ExplainOnly, ScanCutoff};
 use crate::streaming_filter::StreamingFilter;
@@ -173,8 +175,14 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
 
 /// Rules of the engine that give names their types, between ours.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> =
-        vec![Arc::new(GroupingSets), Arc::new(AddressLiterals), Arc::new(WindowFrames), Arc::new(OrderKeys)];
+    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
+        Arc::new(GroupingSets),
+        Arc::new(AddressLiterals),
+        Arc::new(WindowFrames),
+        Arc::new(OrderKeys),
+        Arc::new(Casts),
+        Arc::new(RegexLiterals),
+    ];
     rules.extend(Analyzer::new().rules);
     // Types are known here.
     rules.extend::<[Arc<dyn AnalyzerRule + Send + Sync>; 5]>([

@@ -5,16 +5,23 @@ use crate::columns::address_type;
 use datafusion::arrow::array::{AsArray, StringViewArray};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 use std::sync::Arc;
 
+/// Function that shows addresses.
+pub(crate) fn addr_text() -> ScalarUDF {
+    ScalarUDF::from(AddrText::new())
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct AddrText {
+struct AddrText {
     signature: Signature,
 }
 
 impl AddrText {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self { signature: Signature::any(1, Volatility::Immutable) }
     }
 }

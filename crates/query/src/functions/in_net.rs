@@ -1,13 +1,14 @@
 //! SQL function `in_net(address, '10.0.0.0/8')`: true if a network contains the address. The optimizer
-//! replaces it by a comparison with the edges of the network, which prunes slots.
+//! replaces it by comparisons with the edges of the network, which prunes slots.
 
-use crate::address::network;
+use crate::address::network_ranges;
 use crate::address_literals::{literal, text_of};
 use crate::address_types::address_type_of;
 use crate::columns::describe_type;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::utils::disjunction;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
@@ -65,12 +66,15 @@ impl ScalarUDFImpl for InNet {
                 "cannot call in_net: the first argument is not an address; write a call such as in_net(src, '10.0.0.0/8')"
             );
         };
-        let (first, last) = match network(kind, text) {
-            Ok(edges) => edges,
+        let ranges = match network_ranges(kind, text) {
+            Ok(ranges) => ranges,
             Err(error) => return plan_err!("{error}"),
         };
-        let within = address.clone().gt_eq(literal(first)).and(address.clone().lt_eq(literal(last)));
-        Ok(ExprSimplifyResult::Simplified(within))
+        let within = |(first, last): (Vec<u8>, Vec<u8>)| {
+            address.clone().gt_eq(literal(first)).and(address.clone().lt_eq(literal(last)))
+        };
+        let within = disjunction(ranges.into_iter().map(within));
+        Ok(within.map_or(ExprSimplifyResult::Original(args), ExprSimplifyResult::Simplified))
     }
 
     fn invoke_with_args(&self, _args: ScalarFunctionArgs) -> Result<ColumnarValue> {
