@@ -13,4 +13,5 @@ mod spill;
 mod streams;
 mod subqueries;
 mod turns;
+mod values;
 mod written;
