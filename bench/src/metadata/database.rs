@@ -88,7 +88,7 @@ impl MetadataDatabase for CatalogDatabase {
                 attributes: change.added.clone(),
             })
             .collect();
-        self.catalog.change_attributes_all(&changes).map_err(BenchError::during("changing triples"))
+        self.catalog.change_attributes_all(&changes).map(drop).map_err(BenchError::during("changing triples"))
     }
 
     fn ask(&mut self, question: &Condition) -> Result<usize, BenchError> {

@@ -31,9 +31,9 @@ mod value;
 mod vector;
 
 pub use catalog::{
-    Applied, AttributeChange, Catalog, ConflictState, CopyBatch, Entry, Find, FindPage, Found, Host,
-    LinkTarget, Listing, MAX_PAGE, NewReplica, NewVersion, OnlyReplica, Put, Quarantined, RecordedConflict,
-    Stat, StatById, Stored, SystemHost, Trashed, VersionInfo, WrittenValue,
+    Applied, AttributeChange, Catalog, ConflictState, CopyBatch, Entry, FailedChange, Find, FindPage, Found,
+    Host, LinkTarget, Listing, MAX_PAGE, NewReplica, NewVersion, OnlyReplica, Put, Quarantined,
+    RecordedConflict, Stat, StatById, Stored, SystemHost, Trashed, VersionInfo, WrittenValue,
 };
 pub use condition::{Condition, ConditionError, Operator, Pattern};
 pub use delivery::{Readiness, readiness};

@@ -10,6 +10,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+/// Most entries of one request that changes several.
+pub const MOST_BATCH_ENTRIES: usize = 1000;
+
+/// Most attributes and removed names of one request that changes several entries.
+pub const MOST_BATCH_ATTRIBUTES: usize = 20_000;
+
 /// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -175,6 +181,31 @@ pub struct AttributeChange {
     pub remove: Vec<String>,
 }
 
+/// Change of the attributes of one entry among several.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EntryChange {
+    /// Path of the entry, `/PROJECT/PATH`.
+    pub path: String,
+    /// Change of its attributes.
+    #[serde(flatten)]
+    pub change: AttributeChange,
+}
+
+/// Body of a request that changes several entries.
+#[derive(Serialize)]
+struct Batch<'a> {
+    entries: &'a [EntryChange],
+}
+
+/// Effect of changes of several entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct ChangedEntries {
+    /// Number of changes that were asked for.
+    pub entries: u64,
+    /// Number of those that changed something: the other entries had the attributes already.
+    pub changed: u64,
+}
+
 impl Site {
     /// Reads the properties of the entry at `/PROJECT/PATH`.
     pub async fn catalog_stat(&self, path: &str) -> Result<CatalogStat, RemoteError> {
@@ -212,6 +243,19 @@ impl Site {
         let body = body.map_err(|error| RemoteError::nonsense(action, url, error))?.into();
         let request = self.request(Method::POST, url).query(&[("path", path)]);
         let request = request.header(CONTENT_TYPE, "application/json");
+        self.send_json(Call { action, url, request, body, patience: Duration::ZERO }).await
+    }
+
+    /// Changes the attributes of up to [`MOST_BATCH_ENTRIES`] entries, all or none. The error of one has its place.
+    pub async fn catalog_attributes_all(
+        &self,
+        entries: &[EntryChange],
+    ) -> Result<ChangedEntries, RemoteError> {
+        let action = "change the attributes by";
+        let url = &self.address(["catalog", "attributes", "batch"])?;
+        let body = serde_json::to_vec(&Batch { entries });
+        let body = body.map_err(|error| RemoteError::nonsense(action, url, error))?.into();
+        let request = self.request(Method::POST, url).header(CONTENT_TYPE, "application/json");
         self.send_json(Call { action, url, request, body, patience: Duration::ZERO }).await
     }
 

@@ -56,11 +56,13 @@ pub struct RemoteError {
     pub retry_after: Option<Duration>,
     /// Offset of the upload in bytes, if the server told it.
     pub offset: Option<u64>,
+    /// Place of the refused entry of a request with several, counted from 0.
+    pub entry: Option<usize>,
 }
 
 impl RemoteError {
     pub(crate) fn new(kind: RemoteErrorKind, message: String) -> Self {
-        Self { kind, message, retry_after: None, offset: None }
+        Self { kind, message, retry_after: None, offset: None, entry: None }
     }
 
     /// Error of a request that would fail again.

@@ -39,7 +39,8 @@ pub use append::{Appended, MOST_AHEAD_BYTES, MOST_COMPRESSED_BYTES, Segment};
 pub use audit::{AuditPage, AuditRecord};
 pub use catalog::{
     AttributeChange, AttributeValue, CatalogAttribute, CatalogEntry, CatalogKind, CatalogPage,
-    CatalogReplica, CatalogStat, CatalogVersion, FindRequest, FoundEntry, NewAttribute, PathRights,
+    CatalogReplica, CatalogStat, CatalogVersion, ChangedEntries, EntryChange, FindRequest, FoundEntry,
+    MOST_BATCH_ATTRIBUTES, MOST_BATCH_ENTRIES, NewAttribute, PathRights,
 };
 pub use conflicts::{ConflictWrite, SiteConflict};
 pub use copies::{NewPolicy, SiteJob, SitePolicy};

@@ -19,6 +19,8 @@ struct ProblemBody {
     r#type: String,
     #[serde(default)]
     detail: String,
+    #[serde(default)]
+    entry: Option<usize>,
 }
 
 /// Number in a header; `None` if it is absent or no number.
@@ -41,6 +43,7 @@ pub(crate) async fn refusal(action: &str, url: &Url, mut response: Response, idl
     let mut error = RemoteError::new(kind(status, name), String::new());
     error.retry_after = number(&headers, RETRY_AFTER.as_str()).map(Duration::from_secs);
     error.offset = number(&headers, "upload-offset");
+    error.entry = problem.as_ref().and_then(|problem| problem.entry);
     let reason = match &problem {
         Some(problem) if !problem.detail.is_empty() => problem.detail.clone(),
         _ => {

@@ -73,6 +73,7 @@ problems! {
 pub(crate) struct Problem {
     kind: ProblemKind,
     detail: String,
+    entry: Option<usize>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -88,12 +89,15 @@ pub(crate) struct ProblemBody {
     status: u16,
     /// Message of the form "cannot VERB OBJECT: REASON; REMEDY".
     detail: String,
+    /// Place of the refused entry of a request with several, counted from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry: Option<usize>,
 }
 
 impl Problem {
     /// Problem with a message of the form "cannot VERB OBJECT: REASON; REMEDY".
     pub(crate) fn new(kind: ProblemKind, detail: impl fmt::Display) -> Self {
-        Self { kind, detail: detail.to_string(), headers: Vec::new() }
+        Self { kind, detail: detail.to_string(), entry: None, headers: Vec::new() }
     }
 
     /// Adds a header to the answer.
@@ -102,6 +106,13 @@ impl Problem {
         if let Ok(value) = HeaderValue::try_from(value.to_string()) {
             self.headers.push((name.into(), value));
         }
+        self
+    }
+
+    /// Adds the place of the refused entry of a request with several.
+    #[must_use]
+    pub(crate) fn at_entry(mut self, place: usize) -> Self {
+        self.entry = Some(place);
         self
     }
 
@@ -155,6 +166,7 @@ impl IntoResponse for Problem {
             title,
             status,
             detail: self.detail,
+            entry: self.entry,
         };
         let text = serde_json::to_vec(&body).unwrap_or_default();
         let mut response = Response::new(Body::from(text));

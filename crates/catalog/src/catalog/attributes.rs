@@ -5,12 +5,15 @@ use super::batch::Batch;
 use super::links::resolve_object;
 use super::stat::attributes_of;
 use crate::error::{CatalogError, Result};
-use crate::ids::Tag;
+use crate::ids::{ObjectId, Tag};
 use crate::name::CatalogPath;
 use crate::operation::Change;
 use crate::record::TaggedAttribute;
 use crate::store::CatalogStore;
 use crate::value::{Attribute, Value};
+
+/// Verb of messages about changes of attributes.
+const SET: &str = "set attributes of";
 
 /// Change of the attributes of one entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,6 +24,16 @@ pub struct AttributeChange {
     pub replaced: Vec<String>,
     /// Attributes that the entry gets.
     pub attributes: Vec<Attribute>,
+}
+
+/// Failure of one of several changes of attributes, none of which was made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{error}")]
+pub struct FailedChange {
+    /// Place of the change among those that were given; `None` if the failure is that of the store.
+    pub place: Option<usize>,
+    /// Reason of the failure.
+    pub error: CatalogError,
 }
 
 impl<S: CatalogStore> Catalog<S> {
@@ -46,13 +59,21 @@ impl<S: CatalogStore> Catalog<S> {
     }
 
     /// Makes several changes of attributes in one transaction, with an operation for each: all or none.
-    pub fn change_attributes_all(&mut self, changes: &[AttributeChange]) -> Result<()> {
-        changes.iter().flat_map(|change| &change.attributes).try_for_each(Attribute::check)?;
-        let change = |batch: &mut Batch<'_, S>, change: &AttributeChange| {
-            let is_replaced = |name: &str| change.replaced.iter().any(|replaced| replaced == name);
-            batch.set_attributes(&change.path, None, &is_replaced, &change.attributes).map(drop)
+    ///
+    /// An entry that has the attributes already, each once, gets no operation. Returns the number of operations.
+    pub fn change_attributes_all(&mut self, changes: &[AttributeChange]) -> Result<usize, FailedChange> {
+        let mut place = None;
+        let mut change_all = |batch: &mut Batch<'_, S>| {
+            let mut operations = 0;
+            for (number, change) in changes.iter().enumerate() {
+                place = Some(number);
+                operations += usize::from(batch.change_attributes(change)?);
+            }
+            place = None;
+            Ok(operations)
         };
-        self.write(|writer| writer.batch(|batch| changes.iter().try_for_each(|one| change(batch, one))))
+        let done = self.write(|writer| writer.batch(&mut change_all));
+        done.map_err(|error| FailedChange { place, error })
     }
 
     /// Lists the attributes of an entry by name, each triple once.
@@ -119,6 +140,23 @@ impl<S: CatalogStore> Catalog<S> {
 }
 
 impl<S: CatalogStore> Batch<'_, S> {
+    /// Makes one change, unless the entry has the attributes already. Returns true if it made an operation.
+    fn change_attributes(&mut self, change: &AttributeChange) -> Result<bool> {
+        let AttributeChange { path, replaced, attributes } = change;
+        attributes.iter().try_for_each(Attribute::check)?;
+        let (node, above) = self.entry(SET, path)?.not_root(SET)?;
+        let held = self.attributes(node.id)?;
+        let is_replaced = |name: &str| replaced.iter().any(|replaced| replaced == name);
+        let mut wanted = attributes.clone();
+        wanted.sort();
+        wanted.dedup();
+        if are_held(&held, &is_replaced, &wanted) {
+            return Ok(false);
+        }
+        self.replace_attributes(node.id, above, &held, &is_replaced, &wanted)?;
+        Ok(true)
+    }
+
     fn set_attributes(
         &mut self,
         path: &CatalogPath,
@@ -126,15 +164,27 @@ impl<S: CatalogStore> Batch<'_, S> {
         is_replaced: &dyn Fn(&str) -> bool,
         attributes: &[Attribute],
     ) -> Result<bool> {
-        const VERB: &str = "set attributes of";
-        let (node, above) = self.entry(VERB, path)?.not_root(VERB)?;
+        let (node, above) = self.entry(SET, path)?.not_root(SET)?;
         if version.is_some() && version != node.current.map(|current| current.version) {
             return Ok(false);
         }
         let held = self.attributes(node.id)?;
+        self.replace_attributes(node.id, above, &held, is_replaced, attributes)?;
+        Ok(true)
+    }
+
+    /// Makes one operation that removes the replaced ones of the held attributes, and adds others.
+    fn replace_attributes(
+        &mut self,
+        object: ObjectId,
+        above: Vec<ObjectId>,
+        held: &[TaggedAttribute],
+        is_replaced: &dyn Fn(&str) -> bool,
+        attributes: &[Attribute],
+    ) -> Result<()> {
         let replaced =
             held.iter().filter(|row| is_replaced(&row.attribute.name) || attributes.contains(&row.attribute));
-        let (object, tags) = (node.id, replaced.map(|row| row.tag).collect::<Vec<Tag>>());
+        let tags = replaced.map(|row| row.tag).collect::<Vec<Tag>>();
         let mut changes = Vec::with_capacity(attributes.len() + 1);
         if !tags.is_empty() {
             changes.push(Change::RemoveAttributes { object, tags });
@@ -144,6 +194,14 @@ impl<S: CatalogStore> Batch<'_, S> {
         if !changes.is_empty() {
             self.submit(changes, above)?;
         }
-        Ok(true)
+        Ok(())
     }
+}
+
+/// True if the replaced ones of the held attributes are exactly those that a change adds, sorted and each once.
+fn are_held(held: &[TaggedAttribute], is_replaced: &dyn Fn(&str) -> bool, wanted: &[Attribute]) -> bool {
+    let held = held.iter().map(|row| &row.attribute);
+    let mut meant: Vec<_> = held.filter(|held| is_replaced(&held.name) || wanted.contains(held)).collect();
+    meant.sort();
+    meant.into_iter().eq(wanted)
 }

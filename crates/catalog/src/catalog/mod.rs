@@ -31,7 +31,7 @@ use crate::store::schema::migrate;
 use crate::store::{Access, CatalogStore, collect, optional, transaction};
 use std::time::Duration;
 
-pub use attributes::AttributeChange;
+pub use attributes::{AttributeChange, FailedChange};
 pub use collections::{Entry, Listing, VersionInfo};
 pub use conflicts::{ConflictState, RecordedConflict, WrittenValue};
 pub use copies::CopyBatch;

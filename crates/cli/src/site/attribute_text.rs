@@ -37,23 +37,30 @@ impl AttributeText {
     }
 }
 
+impl AttributeText {
+    /// Attribute of a name with the text of its value, and perhaps its unit.
+    pub(crate) fn read(name: &str, value: &str, unit: Option<&str>) -> Result<Self, String> {
+        let (attribute, plain) = match unit {
+            Some(unit) => (Attribute::new(name, Value::read(value)).with_unit(unit), None),
+            None => (Attribute::read(name, value), Some(value.to_owned())),
+        };
+        attribute.check().map_err(|error| error.to_string())?;
+        // A header of an upload separates keys and values by spaces, and pairs by commas.
+        let is_key = name.chars().all(|c| c.is_ascii_graphic() && c != ',');
+        Ok(Self { attribute, plain: plain.filter(|_| is_key) })
+    }
+}
+
 impl FromStr for AttributeText {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}` is no attribute: write NAME=VALUE or NAME=VALUE[UNIT]");
         let (name, value) = text.split_once('=').ok_or_else(wrong)?;
-        let unit = value.strip_suffix(']').and_then(|value| value.rsplit_once('['));
-        let (attribute, plain) = match unit {
-            Some((value, unit)) if !unit.is_empty() => {
-                (Attribute::new(name, Value::read(value)).with_unit(unit), None)
-            }
-            _ => (Attribute::read(name, value), Some(value.to_owned())),
-        };
-        attribute.check().map_err(|error| error.to_string())?;
-        // A header of an upload separates keys and values by spaces, and pairs by commas.
-        let is_key = name.chars().all(|c| c.is_ascii_graphic() && c != ',');
-        Ok(Self { attribute, plain: plain.filter(|_| is_key) })
+        match value.strip_suffix(']').and_then(|value| value.rsplit_once('[')) {
+            Some((value, unit)) if !unit.is_empty() => Self::read(name, value, Some(unit)),
+            _ => Self::read(name, value, None),
+        }
     }
 }
 

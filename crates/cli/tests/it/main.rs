@@ -37,6 +37,7 @@ mod json_fields;
 mod live;
 mod mcap;
 mod meanwhile;
+mod metadata_import;
 mod mounting;
 mod name_space;
 mod odd_captures;

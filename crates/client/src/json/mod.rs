@@ -59,8 +59,8 @@ pub use scans::{
 };
 pub use ships::{PlannedArchive, PlannedProject, PlannedSchedule, ShipEvent, WrittenReport};
 pub use sites::{
-    MountEvent, ReceivedFile, RefusedWay, RevokedToken, SentFile, ShellWays, SiteAttribute, SiteEntryLine,
-    SiteReplica, SiteStat, SiteToken, SiteUpload, SiteVersion, StartedServer,
+    ImportedLines, MountEvent, ReceivedFile, RefusedWay, RevokedToken, SentFile, ShellWays, SiteAttribute,
+    SiteEntryLine, SiteReplica, SiteStat, SiteToken, SiteUpload, SiteVersion, StartedServer,
 };
 pub use slots::Slot;
 pub use status::{DroppedElements, Lane, Recorder, RingStatus, Source};

@@ -76,6 +76,16 @@ pub struct SentFile<'a> {
     pub resumed_bytes: u64,
 }
 
+/// Lines of a file of metadata that a site has imported together.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct ImportedLines {
+    pub first_line: u64,
+    pub last_line: u64,
+    pub entries: u64,
+    pub changed: u64,
+}
+
 /// Object that was written to a file.
 #[expect(missing_docs, reason = "docs/commands.md lists the fields")]
 #[derive(Serialize)]

@@ -2,6 +2,7 @@
 //!
 //! The first name of a path is the project, and decides the access. A token of one project sees that project only.
 
+pub(super) mod attribute_batch;
 mod body;
 pub(super) mod replicas;
 pub(super) mod rights;
@@ -12,19 +13,17 @@ pub(super) mod versions;
 use crate::access::Access;
 use crate::app::App;
 use crate::authorization::Verb;
-use crate::extract::read_value;
 use crate::object_path::{ObjectPath, ProjectName};
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemKind};
 use crate::replication::SiteNames;
 use crate::site::AnyStore;
 use crate::store_error::blocking;
+use attribute_batch::read_attributes;
 use axum::extract::{Query, State};
 use axum::{Extension, Json};
 use body::{AttributeChanges, Entry, FoundEntry, FoundPage, ListPage, StatBody};
-use holdfast_catalog::{
-    Attribute, Catalog, CatalogError, CatalogPath, Condition, Find, Kind, ObjectId, Right,
-};
+use holdfast_catalog::{Catalog, CatalogError, CatalogPath, Condition, Find, Kind, ObjectId, Right};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
@@ -260,19 +259,7 @@ pub(crate) async fn change_attributes(
     Json(changes): Json<AttributeChanges>,
 ) -> Result<Json<StatBody>, Problem> {
     let path = allowed(&app, &access, Some(&place.path), Verb::Change).await?;
-    if changes.add.len() > MOST_ATTRIBUTES {
-        let detail = "cannot change the attributes: more than 1000 are added at once; send several requests";
-        return Err(Problem::new(ProblemKind::BadRequest, detail));
-    }
-    let added = changes.add.into_iter().map(|new| {
-        let Some(value) = read_value(&new.value) else {
-            let (name, reason) = (new.name.escape_debug(), "its value is no string, number or boolean");
-            let detail = format_args!("cannot add the attribute '{name}': {reason}; send one of these");
-            return Err(Problem::new(ProblemKind::BadRequest, detail));
-        };
-        Ok(Attribute { name: new.name, value, unit: new.unit })
-    });
-    let (added, removed) = (added.collect::<Result<Vec<_>, _>>()?, changes.remove);
+    let (added, removed) = (read_attributes(changes.add)?, changes.remove);
     let wanted = path.clone();
     let change = move |catalog: &mut Catalog<_>| {
         let is_removed = |name: &str| removed.iter().any(|removed| removed == name);

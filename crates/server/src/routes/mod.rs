@@ -100,6 +100,7 @@ fn private() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(catalog::list))
         .routes(routes!(catalog::find))
         .routes(routes!(catalog::change_attributes))
+        .routes(routes!(catalog::attribute_batch::change_many))
         .routes(routes!(catalog::tree::make_collection))
         .routes(routes!(catalog::tree::move_entry))
         .routes(routes!(catalog::tree::link))

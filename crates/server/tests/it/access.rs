@@ -148,6 +148,7 @@ fn routes(upload: &str) -> Vec<Route> {
         ("GET", "/catalog/list?path=/own".to_owned(), Vec::new(), &[Scope::Read]),
         ("GET", "/catalog/find?under=/own".to_owned(), Vec::new(), &[Scope::Read]),
         ("POST", "/catalog/attributes?path=/own/a".to_owned(), vec![json.clone()], &[Scope::Write]),
+        ("POST", "/catalog/attributes/batch".to_owned(), vec![json.clone()], &[Scope::Write]),
         ("POST", "/catalog/collections?path=/own/d&parents=true".to_owned(), Vec::new(), &[Scope::Write]),
         ("POST", "/catalog/copies?from=/own/d/x&to=/own/d/y".to_owned(), Vec::new(), &[Scope::Write]),
         ("POST", "/catalog/moves?from=/own/d/x&to=/own/d/y".to_owned(), Vec::new(), &[Scope::Write]),
@@ -182,6 +183,8 @@ fn every_route_requires_its_scopes() {
                 b"{\"name\":\"n\",\"scopes\":[\"read\"],\"project\":\"own\"}"
             } else if path.ends_with("/path") {
                 b"{\"path\":\"a\"}"
+            } else if path.ends_with("/batch") {
+                b"{\"entries\":[{\"path\":\"/own/a\"}]}"
             } else if path.starts_with("/catalog/attributes") {
                 b"{}"
             } else {

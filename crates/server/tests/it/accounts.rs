@@ -329,6 +329,22 @@ fn every_route_asks_for_the_right_of_the_account() {
         assert_eq!(send(&eve, method, &at("/lab/raw/1"), &body).status, 403, "{method} {path}");
         assert_eq!(send(&eve, method, &at("/lab/raw/none"), &body).status, 403, "{method} {path}");
     }
+    // A batch is refused by the right on one of its entries, and changes nothing then.
+    let batch = |paths: &[&str]| {
+        let entry = |path: &&str| json!({"path": path, "add": [{"name": "b", "value": 1}]});
+        json!({"entries": paths.iter().map(entry).collect::<Vec<_>>()})
+    };
+    let route = "/catalog/attributes/batch";
+    send(&eve, "POST", route, &batch(&["/lab/c/ann"])).expect(200);
+    for (paths, place) in
+        [(["/lab/c/ann", "/lab/raw/1"], 1), (["/lab/raw/none", "/lab/c/ann"], 0), (["/lab/c/ann", "/"], 1)]
+    {
+        let refused = send(&eve, "POST", route, &batch(&paths)).expect(403);
+        assert_eq!((refused.problem().as_str(), &refused.json()["entry"]), ("forbidden", &json!(place)));
+    }
+    send(&bob, "POST", route, &batch(&["/lab/open/a/1"])).expect(403);
+    let raw = admin.get("/catalog/stat?path=/lab/raw/1").expect(200).json();
+    assert_eq!(raw["attributes"], json!([]));
     // The trash shows and gives back only what could be read and changed.
     let trash = eve.get("/catalog/trash").expect(200).json();
     let id = trash["entries"][0]["id"].as_str().unwrap().to_owned();

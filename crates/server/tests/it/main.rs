@@ -3,6 +3,7 @@
 
 mod access;
 mod accounts;
+mod attribute_batches;
 mod catalog;
 mod checksums;
 mod client;

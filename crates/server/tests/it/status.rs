@@ -71,6 +71,7 @@ fn the_description_names_every_route() {
         ("/catalog/list", &["get"]),
         ("/catalog/find", &["get"]),
         ("/catalog/attributes", &["post"]),
+        ("/catalog/attributes/batch", &["post"]),
         ("/drivers/runs", &["get"]),
         ("/tokens", &["get", "post"]),
         ("/tokens/{id}", &["delete"]),

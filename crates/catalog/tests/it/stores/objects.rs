@@ -150,12 +150,16 @@ pub fn attributes_of_many_objects_change_together<D: Databases>(databases: &D) {
         catalog.put(&Put { attributes: vec![Attribute::new("old", 1)], ..put(at, 1) }).unwrap();
     }
     let entered = catalog.entered();
-    catalog.change_attributes_all(&[change("/x", "old", 1), change("/y", "other", 2)]).unwrap();
+    let changes = [change("/x", "old", 1), change("/y", "other", 2)];
+    assert_eq!(catalog.change_attributes_all(&changes), Ok(2));
+    // Attributes that are there already need no operation.
+    assert_eq!(catalog.change_attributes_all(&changes), Ok(0));
     assert_eq!(catalog.entered(), entered + 2);
     let x = [Attribute::new("a", 1)];
     assert_eq!(catalog.attributes(&path("/x")).unwrap(), x);
     assert_eq!(catalog.attributes(&path("/y")).unwrap(), [Attribute::new("a", 2), Attribute::new("old", 1)]);
-    assert!(catalog.change_attributes_all(&[change("/x", "a", 3), change("/none", "a", 3)]).is_err());
+    let failed = catalog.change_attributes_all(&[change("/x", "a", 3), change("/none", "a", 3)]).unwrap_err();
+    assert_eq!(failed.place, Some(1), "{failed}");
     assert_eq!(catalog.attributes(&path("/x")).unwrap(), x);
 }
 

@@ -19,6 +19,7 @@ pub(super) const COMMANDS: &[&str] = &[
     "edit",
     "meta add",
     "meta set",
+    "meta import",
     "meta rm",
     "trash restore",
     "trash purge",
@@ -73,6 +74,12 @@ fn many_names_are_changed_though_nobody_reads_it() {
     assert_eq!(site.ends("meta ls /lab/many/file-007 --json", 0).lines().len(), MANY);
     deaf.run("meta set /lab/many/file-007 attribute-000=other");
     assert!(site.ends("meta ls /lab/many/file-007", 0).out.contains("other"));
+    let lines: String = (0..MANY).map(|at| format!("/lab/many/file-{at:03},{at}\n")).collect();
+    fs::write(dir.join("many.csv"), format!("path,number\n{lines}")).unwrap();
+    deaf.run("meta import many.csv --json");
+    let found = site.ends("find /lab/many --meta number_>=_0", 0).out.lines().count();
+    assert_eq!(found, MANY);
+    site.ends("meta rm /lab/many/file-007 number", 0);
     let names: Vec<&str> = attributes.iter().map(|attribute| &attribute[..13]).collect();
     deaf.run(&format!("meta rm /lab/many/file-007 {}", names.join(" ")));
     site.ends("meta ls /lab/many/file-007", 3);

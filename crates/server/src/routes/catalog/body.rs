@@ -149,6 +149,37 @@ pub(crate) struct AttributeChanges {
     pub(super) remove: Vec<String>,
 }
 
+/// Change of the attributes of one entry among several.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EntryChanges {
+    /// Path of the entry: `/PROJECT/PATH`.
+    pub(super) path: String,
+    /// Attributes that are added.
+    #[serde(default)]
+    pub(super) add: Vec<NewAttribute>,
+    /// Names whose attributes are removed before.
+    #[serde(default)]
+    pub(super) remove: Vec<String>,
+}
+
+/// Changes of the attributes of several entries.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AttributeBatch {
+    /// Changes in their order, up to 1000; an entry may have several.
+    pub(super) entries: Vec<EntryChanges>,
+}
+
+/// Effect of changes of several entries.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct BatchBody {
+    /// Number of changes of the request.
+    pub(super) entries: u64,
+    /// Number of those that changed something: the other entries had the attributes already.
+    pub(super) changed: u64,
+}
+
 pub(super) fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Object => "object",
