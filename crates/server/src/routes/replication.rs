@@ -3,10 +3,11 @@
 use crate::access::Access;
 use crate::app::App;
 use crate::archive::VersionId;
-use crate::contents::{Contents, respond};
 use crate::object_path::ProjectName;
 use crate::problem::{Problem, ProblemKind};
 use crate::replication::{Extent, Injected, collect, extract, inject};
+use crate::routes::catalog::versions::respond_version;
+use crate::site::SiteArchive;
 use crate::store_error::blocking;
 use crate::token::Scope;
 use axum::body::{Body, Bytes};
@@ -159,13 +160,10 @@ pub(crate) async fn read(
     let missing = || Problem::not_found("a replica of the version");
     let object: ObjectId = object.parse().map_err(|error| Problem::new(ProblemKind::BadRequest, error))?;
     let version = VersionId::parse(&version).ok_or_else(missing)?;
-    let site = Arc::clone(&app.site);
-    let open = blocking(move || site.open_here(object, &version)).await;
-    let open = open.map_err(|error| Problem::store("open the version", &error))?;
-    let open = open.map_err(|error| Problem::internal("open the version", error))?.ok_or_else(missing)?;
     // The project is for the log only.
     let project = ProjectName::parse("replication").map_err(|error| Problem::name("read", &error))?;
-    respond(Contents::Stored(project, open), &headers, false, &app)
+    let open = move |site: &SiteArchive| site.open_here(object, &version);
+    respond_version(&app, &headers, project, open).await?.ok_or_else(missing)
 }
 
 /// Snapshot of the whole catalog, from which a new site or one that is far behind starts.

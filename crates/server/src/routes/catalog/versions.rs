@@ -3,11 +3,12 @@
 use super::with;
 use crate::access::Access;
 use crate::app::App;
-use crate::archive::VersionId;
+use crate::archive::{ArchiveError, OpenVersion, VersionId};
 use crate::authorization::Verb;
 use crate::contents::{Contents, respond};
 use crate::object_path::ProjectName;
 use crate::problem::{Problem, ProblemKind};
+use crate::site::SiteArchive;
 use crate::store_error::blocking;
 use axum::Extension;
 use axum::extract::{Path, State};
@@ -46,11 +47,22 @@ pub(crate) async fn read(
     }
     let path = found.paths.into_iter().next().unwrap_or_default();
     let project = project(&path).ok_or_else(missing)?;
+    let open = move |site: &SiteArchive| site.open_found(&path, &found.stat, &wanted);
+    respond_version(&app, &headers, project, open).await?.ok_or_else(missing)
+}
+
+/// Answer with the contents of a version that is opened on a blocking thread; `None` if there is none.
+pub(in crate::routes) async fn respond_version(
+    app: &Arc<App>,
+    headers: &HeaderMap,
+    project: ProjectName,
+    open: impl FnOnce(&SiteArchive) -> Result<Option<OpenVersion>, ArchiveError> + Send + 'static,
+) -> Result<Option<Response>, Problem> {
     let site = Arc::clone(&app.site);
-    let open = blocking(move || site.open_found(&path, &found.stat, &wanted)).await;
+    let open = blocking(move || open(&site)).await;
     let open = open.map_err(|error| Problem::store("open the version", &error))?;
-    let open = open.map_err(|error| Problem::internal("open the version", error))?.ok_or_else(missing)?;
-    respond(Contents::Stored(project, open), &headers, false, &app)
+    let open = open.map_err(|error| Problem::internal("open the version", error))?;
+    open.map(|open| respond(Contents::Stored(project, open), headers, false, app)).transpose()
 }
 
 fn project(path: &CatalogPath) -> Option<ProjectName> {
