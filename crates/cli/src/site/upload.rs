@@ -245,9 +245,18 @@ async fn resumable(
         return Ok(Some((address, known.offset)));
     }
     mark.remove();
-    // The upload may have ended meanwhile, and expires by itself.
-    let _ = site.terminate(&address).await;
+    terminate(site, &address).await;
     Ok(None)
+}
+
+/// Ends an upload that is of no use, also at a busy site. It may have ended meanwhile, and expires by itself.
+async fn terminate(site: &Site, address: &UploadAddress) {
+    let mut retry = Retry::default();
+    while let Err(error) = site.terminate(address).await {
+        if retry.pause(error).await.is_err() {
+            return;
+        }
+    }
 }
 
 /// True if the blocks that the site has are those of the file.
