@@ -147,7 +147,7 @@ impl<'a> Set<'a> {
 
     /// The least or the greatest of the values.
     fn extreme(&self, function: Arc<AggregateUDF>, keys: &Keys) -> Result<Expr> {
-        let exact = functions::min_max(&[function])
+        let exact = functions::aggregates(&[function])
             .into_iter()
             .map(|function| function.call(vec![Expr::Column(Column::from_name(VALUE))]));
         let plan =
