@@ -108,9 +108,12 @@ fn network(kind: Type, text: &str) -> Result<(Vec<u8>, Vec<u8>), InvalidAddress>
     Ok((edge(0), edge(0xff)))
 }
 
+/// First and last address of a range, as bytes.
+pub(crate) type AddressRange = (Vec<u8>, Vec<u8>);
+
 /// Ranges of the addresses in a network. IPv4 addresses are none of an IPv6 network, though they are stored among the
 /// addresses of `::ffff:0:0/96`, unless the network lies within these.
-pub fn network_ranges(kind: Type, text: &str) -> Result<Vec<(Vec<u8>, Vec<u8>)>, InvalidAddress> {
+pub(crate) fn network_ranges(kind: Type, text: &str) -> Result<Vec<AddressRange>, InvalidAddress> {
     let (first, last) = network(kind, text)?;
     let number = |bytes: &[u8]| <[u8; 16]>::try_from(bytes).map(u128::from_be_bytes);
     let (Type::Ip, Ok(from), Ok(to)) = (kind, number(&first), number(&last)) else {

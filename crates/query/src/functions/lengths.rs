@@ -161,7 +161,7 @@ pub(crate) struct LengthOrder {
 }
 
 impl LengthOrder {
-    /// Makes the function.
+    /// Makes the function of lengths.
     pub(crate) fn function() -> ScalarUDF {
         ScalarUDF::from(Self { signature: Signature::any(1, Volatility::Immutable) })
     }

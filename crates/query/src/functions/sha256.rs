@@ -10,7 +10,7 @@ use holdfast_attributes::Type;
 use sha2::{Digest, Sha256 as Hasher};
 use std::sync::Arc;
 
-/// Function `sha256`.
+/// The SQL function `sha256`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Sha256 {
     signature: Signature,

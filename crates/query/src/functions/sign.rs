@@ -7,7 +7,7 @@ use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
 use std::sync::Arc;
 
-/// Function `sign`.
+/// The SQL function `sign`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Sign {
     signature: Signature,

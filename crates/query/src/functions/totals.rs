@@ -59,7 +59,7 @@ impl ExactTotal {
         if args.is_distinct {
             return Some(Box::new(DistinctTotal { of, counts: HashMap::default(), total: 0 }));
         }
-        Some(Box::new(Total { of, total: 0, values: 0, is_average }))
+        Some(Box::new(Total { of, amount: 0, values: 0, is_average }))
     }
 }
 
@@ -161,15 +161,15 @@ fn scalar(total: Option<i128>, of: &DataType) -> Result<ScalarValue> {
         _ => i64::try_from(total).is_ok(),
     };
     if let Some(total) = total.filter(|total| !fits(*total)) {
-        return match of {
-            DataType::Duration(_) => exec_err!(
+        if matches!(of, DataType::Duration(_)) {
+            return exec_err!(
                 "cannot compute a sum: the total of the lengths of time exceeds 292 years; sum their seconds by \
                  extract(epoch from …)"
-            ),
-            _ => exec_err!(
-                "cannot compute a sum: the total {total} exceeds 64 bits; convert the values to decimal(38, 0)"
-            ),
-        };
+            );
+        }
+        return exec_err!(
+            "cannot compute a sum: the total {total} exceeds 64 bits; convert the values to decimal(38, 0)"
+        );
     }
     match of {
         DataType::UInt64 => Ok(ScalarValue::UInt64(total.map(|total| total as u64))),
@@ -257,14 +257,14 @@ fn each(array: &ArrayRef, add: impl FnMut(usize, i128)) -> Result<()> {
 #[derive(Debug)]
 struct Total {
     of: DataType,
-    total: i128,
+    amount: i128,
     values: u64,
     is_average: bool,
 }
 
 impl Total {
     fn some(&self) -> Option<i128> {
-        (self.values > 0).then_some(self.total)
+        (self.values > 0).then_some(self.amount)
     }
 }
 
@@ -272,7 +272,7 @@ impl Accumulator for Total {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         for array in values {
             let (total, values) = total_of(array)?;
-            self.total += total;
+            self.amount += total;
             self.values += values as u64;
         }
         Ok(())
@@ -297,7 +297,7 @@ impl Accumulator for Total {
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
         let [totals, counts] = states else { return self.update_batch(states) };
-        self.total += total_of(totals)?.0;
+        self.amount += total_of(totals)?.0;
         self.values += total_of(counts)?.0 as u64;
         Ok(())
     }
@@ -305,7 +305,7 @@ impl Accumulator for Total {
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         for array in values {
             let (total, values) = total_of(array)?;
-            self.total -= total;
+            self.amount -= total;
             self.values -= values as u64;
         }
         Ok(())

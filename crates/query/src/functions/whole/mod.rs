@@ -27,11 +27,11 @@ pub(crate) const WIDE: DataType = DataType::Decimal128(38, 0);
 /// Operator of two whole numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum WholeOperator {
-    /// Sum.
+    /// Sum of both operands.
     Add,
-    /// Difference.
+    /// Difference of both operands.
     Subtract,
-    /// Product.
+    /// Product of both operands.
     Multiply,
     /// Quotient without its fraction.
     Divide,

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Operator, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-/// Function `mod`.
+/// The SQL function `mod`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(in super::super) struct Modulo {
     signature: Signature,
