@@ -13,7 +13,6 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{Between, BinaryExpr, Case, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, UnaryOperator, visit_expressions_mut};
 use holdfast_attributes::Type;
 use std::ops::ControlFlow;
@@ -129,15 +128,6 @@ fn rewrite(mut expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>>
 
 /// What the engine compares as `a IS [NOT] DISTINCT FROM '…'` without a look at what stands there: it is written as an operator, of
 /// which it asks what it compares.
-pub(crate) fn as_operators(statement: &mut Statement) {
-    match statement {
-        Statement::Statement(statement) => as_operators_in(&mut **statement),
-        Statement::Explain(explain) => as_operators(&mut explain.statement),
-        _ => {}
-    }
-}
-
-/// The same in a part of a statement.
 pub(crate) fn as_operators_in<V: ast::VisitMut>(part: &mut V) {
     let _ = visit_expressions_mut(part, |expression: &mut ast::Expr| {
         as_operator(expression);

@@ -5,7 +5,7 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement};
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, ExprWithAlias, UnaryOperator};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, ExprWithAlias, Ident, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -23,6 +23,9 @@ const OTHER: u8 = 25;
 const MATCH: u8 = 22;
 const COMPARISON: u8 = 20;
 const IS: u8 = 17;
+
+/// Prefix of the lower end of a range whose ends may stand in any order; `ast` rewrites it.
+pub(crate) const SYMMETRIC: &str = "symmetric";
 
 /// The dialect of queries and conditions.
 #[derive(Debug)]
@@ -187,8 +190,33 @@ impl Dialect for RingDialect {
         if parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) {
             return Some(right(parser).map(|right| Expr::IsNotDistinctFrom(left(), right)));
         }
+        for (negated, words) in
+            [(false, [Keyword::BETWEEN].as_slice()), (true, &[Keyword::NOT, Keyword::BETWEEN])]
+        {
+            for keyword in [Keyword::SYMMETRIC, Keyword::ASYMMETRIC] {
+                if parser.parse_keywords(&[words, &[keyword]].concat()) {
+                    return Some(range(parser, left(), negated, keyword == Keyword::SYMMETRIC));
+                }
+            }
+        }
         None
     }
+}
+
+/// Parses the ends of a range, behind `between symmetric` or `between asymmetric`.
+fn range(
+    parser: &mut Parser<'_>,
+    expr: Box<Expr>,
+    negated: bool,
+    is_symmetric: bool,
+) -> Result<Expr, ParserError> {
+    let mut low = Box::new(parser.parse_subexpr(MATCH)?);
+    if is_symmetric {
+        low = Box::new(Expr::Prefixed { prefix: Ident::new(SYMMETRIC), value: low });
+    }
+    parser.expect_keyword_is(Keyword::AND)?;
+    let high = Box::new(parser.parse_subexpr(MATCH)?);
+    Ok(Expr::Between { expr, negated, low, high })
 }
 
 /// Returns true for the operator `ISNULL`, which is no keyword of the parser.

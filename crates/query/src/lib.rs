@@ -11,6 +11,7 @@ mod address_types;
 mod answer;
 mod casts;
 mod checked_arithmetic;
+mod ast;
 mod column_origin;
 mod columns;
 mod compact_batches;

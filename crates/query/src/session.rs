@@ -1,7 +1,8 @@
 //! `DataFusion` session of one query: its resource limits, tables and optimizer rules, without access to
 //! files or network.
 
-use crate::address_literals::{AddressLiterals, as_operators};
+use crate::address_literals::AddressLiterals;
+use crate::ast;
 use crate::casts::Casts;
 use crate::checked_arithmetic::CheckedArithmetic;
 use crate::compact_batches::CompactBatches;
@@ -211,8 +212,7 @@ pub async fn ask(context: &SessionContext, sql: &str) -> Result<DataFrame> {
     validation::too_long(sql)?;
     let mut state = context.state();
     let mut statement = dialect::statement(context, sql)?;
-    validation::unheeded(&statement)?;
-    as_operators(&mut statement);
+    ast::prepare_statement(context, &mut statement)?;
     let plan = state.statement_to_plan(statement).await?;
     questions.verify_plan(&plan)?;
     validation::wrong_plans(&plan)?;

@@ -1,7 +1,7 @@
-//! Validation of SQL before execution: nesting depth, clauses that the engine accepts but ignores, and window
-//! functions that it computes wrongly.
+//! Validation of SQL before execution: number of operators, and plans that the engine computes wrongly. `ast` checks
+//! clauses.
 
-use crate::address_literals::as_operators_in;
+use crate::ast;
 use crate::dialect::{self, RingDialect};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -11,13 +11,8 @@ use datafusion::logical_expr::expr::NullTreatment;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{
-    Join, JoinConstraint, JoinOperator, Select, TableFactor, Visit, Visitor,
-};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
-use std::ops::ControlFlow;
 
 /// Operators in a row at most: the engine goes down from each to the one before it, and a stack has an end.
 const MOST: usize = 1000;
@@ -44,66 +39,25 @@ pub(crate) fn too_long(sql: &str) -> Result<()> {
 pub(crate) fn condition(context: &SessionContext, sql: &str, schema: &DFSchema) -> Result<Expr> {
     too_long(sql)?;
     let mut parsed = dialect::condition(context, sql)?;
-    as_operators_in(&mut parsed.expr);
+    if let Some(alias) = &parsed.alias {
+        return plan_err!("cannot use `{alias}` in a condition: an alias would have no effect; leave it out");
+    }
+    ast::prepare(context, &mut parsed.expr)?;
     context.state().create_logical_expr_from_sql_expr(parsed, schema)
 }
 
-/// Refuses clauses that the engine takes and does not heed, or heeds only in part.
-pub(crate) fn unheeded(statement: &Statement) -> Result<()> {
-    struct ClauseVisitor;
-    impl Visitor for ClauseVisitor {
-        type Break = &'static str;
-
-        fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<&'static str> {
-            match table {
-                TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => {
-                    ControlFlow::Break(
-                        "cannot sample a table: `tablesample` is not supported; use `where ordinal % 100 = 0` or a \
-                         time range",
-                    )
-                }
-                TableFactor::NestedJoin { table_with_joins, .. } => shared_columns(&table_with_joins.joins),
-                _ => ControlFlow::Continue(()),
-            }
-        }
-
-        fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<&'static str> {
-            select.from.iter().try_for_each(|table| shared_columns(&table.joins))
-        }
-    }
-    match statement {
-        Statement::Statement(statement) => match statement.visit(&mut ClauseVisitor) {
-            ControlFlow::Break(refusal) => plan_err!("{refusal}"),
-            ControlFlow::Continue(()) => Ok(()),
-        },
-        Statement::Explain(explain) => unheeded(&explain.statement),
-        _ => Ok(()),
-    }
-}
-
-/// Refuses a column that both sides of a join share, where the left side may have no row: the engine takes its value
-/// all the same, which is null.
-fn shared_columns(joins: &[Join]) -> ControlFlow<&'static str> {
-    let is_wrong = |join: &Join| {
-        let (JoinOperator::Right(on) | JoinOperator::RightOuter(on) | JoinOperator::FullOuter(on)) =
-            &join.join_operator
-        else {
-            return false;
-        };
-        matches!(on, JoinConstraint::Using(_) | JoinConstraint::Natural)
-    };
-    if joins.iter().any(is_wrong) {
-        return ControlFlow::Break(
-            "cannot use `using` or `natural` in a right or full join; write `on a.w = b.w`, and coalesce(a.w, b.w) \
-             for the shared column",
-        );
-    }
-    ControlFlow::Continue(())
-}
-
-/// Refuses plans of which the engine gets values wrong: some window functions.
+/// Refuses plans that the engine cannot decorrelate, and those of which it gets values wrong: some window functions.
 pub(crate) fn wrong_plans(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::SubqueryAlias(alias) = node
+            && alias.alias.table() == ast::ROWS
+            && !alias.input.all_out_ref_exprs().is_empty()
+        {
+            return plan_err!(
+                "cannot compare a row with a query that names columns of the query around it; write `exists (select …)` \
+                 with a condition for each value"
+            );
+        }
         let LogicalPlan::Window(window) = node else { return Ok(TreeNodeRecursion::Continue) };
         for expr in &window.window_expr {
             expr.apply(|expr| {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod addresses;
+mod clauses;
 mod comparison;
 mod conditions;
 mod engine_faults;
