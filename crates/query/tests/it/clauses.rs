@@ -158,6 +158,9 @@ fn rewritten_clauses_have_the_answers_of_postgresql() {
             "with recursive r(i) as (select 1 union all select i + 1 from r where i < 9) select i from r order by i limit 3",
             "1, 2, 3",
         ),
+        ("select count(b order by n) from t", "4"),
+        ("select count(a + 0 order by b), sum(b order by a, n desc) from t", "4 8"),
+        ("select a, count(b + 0 order by n, n) from t group by a order by a", "1 2, 2 1,  1"),
         ("select string_agg(s, '-' order by n desc, n) from t where n in (1, 2)", "b-ab"),
     ]);
 }
