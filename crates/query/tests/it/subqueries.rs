@@ -51,16 +51,19 @@ fn not(value: Value) -> Value {
 
 /// The value of `ANY` over some comparisons.
 fn any(values: impl Iterator<Item = Value>) -> Value {
-    values.fold(Some(false), |one, other| match (one, other) {
-        (Some(true), _) | (_, Some(true)) => Some(true),
-        (None, _) | (_, None) => None,
-        _ => Some(false),
-    })
+    let values: Vec<Value> = values.collect();
+    if values.contains(&Some(true)) {
+        return Some(true);
+    }
+    if values.contains(&None) { None } else { Some(false) }
 }
 
+/// The value of a left side for a row.
+type Side = fn(&Row) -> Option<i64>;
+
 /// The left side of a comparison.
-fn left(random: &mut Seed) -> (&'static str, fn(&Row) -> Option<i64>) {
-    const LEFT: [(&str, fn(&Row) -> Option<i64>); 8] = [
+fn left(random: &mut Seed) -> (&'static str, Side) {
+    const LEFT: [(&str, Side); 8] = [
         ("x", |row| row.x),
         ("t.x", |row| row.x),
         ("y", |row| row.y),
@@ -83,7 +86,7 @@ fn subquery(random: &mut Seed) -> (&'static str, Values) {
         }),
         ("select x from t", |all, _| all.iter().map(|row| row.x).collect()),
         ("select t.x from t where t.x is not null", |all, _| {
-            all.iter().map(|row| row.x).filter(Option::is_some).collect()
+            all.iter().filter(|row| row.x.is_some()).map(|row| row.x).collect()
         }),
         ("select n from t where k = 1", |all, _| {
             all.iter().filter(|row| row.k == 1).map(|row| Some(row.n)).collect()
@@ -126,8 +129,11 @@ fn subquery(random: &mut Seed) -> (&'static str, Values) {
     SUBQUERIES[random.below(SUBQUERIES.len() as u64) as usize]
 }
 
+/// A comparison of two values.
+type Compared = fn(&i64, &i64) -> bool;
+
 /// Comparisons by their signs.
-const OPERATORS: [(&str, fn(&i64, &i64) -> bool); 6] = [
+const OPERATORS: [(&str, Compared); 6] = [
     ("=", |one, other| one == other),
     ("<>", |one, other| one != other),
     ("<", |one, other| one < other),
@@ -145,7 +151,7 @@ fn condition(random: &mut Seed, all: &[Row]) -> (String, Vec<Value>) {
         return (format!("{word} ({subquery})"), all.iter().map(value).collect());
     }
     let (sign, holds) = OPERATORS[random.below(6) as usize];
-    let compared = |row: &Row, holds: fn(&i64, &i64) -> bool| {
+    let compared = |row: &Row, holds: Compared| {
         let left = expr(row);
         values(all, row).into_iter().map(move |value| Some(holds(&left?, &value?)))
     };
