@@ -31,6 +31,7 @@ mod latest_elements;
 mod list_conditions;
 mod memory_pool;
 mod nearest;
+mod offset_order;
 mod order_keys;
 pub mod output;
 mod plan_scans;

@@ -17,6 +17,7 @@ use crate::grouping_sets::GroupingSets;
 use crate::list_conditions::ListConditions;
 use crate::memory_pool::QueryMemoryPool;
 use crate::nearest::NearestFunction;
+use crate::offset_order::OffsetOrder;
 use crate::order_keys::OrderKeys;
 use crate::plan_scans::stream_scans;
 use crate::regex_literals::RegexLiterals;
@@ -183,6 +184,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
         Arc::new(OrderKeys),
         Arc::new(Casts),
         Arc::new(RegexLiterals),
+        Arc::new(OffsetOrder),
     ];
     rules.extend(Analyzer::new().rules);
     // Types are known here.

@@ -15,7 +15,7 @@ const ROWS: &str = "with t(n, k, v, s) as (values (1, 1, 10, 'a'), (2, 1, null, 
                     i(n, z) as (values (1, '2026-03-29 00:30:00'::timestamp), (2, '2026-03-29 01:30:00'::timestamp), (3, null))";
 
 /// Numbers of the reports, a question, and its answer; "cannot" is a refusal, or an error of a value.
-const QUESTIONS: [(&str, &str, &str); 47] = [
+const QUESTIONS: [(&str, &str, &str); 50] = [
     // `not in`, correlated or of constants.
     ("25347", "select n from t where 3 not in (select k from o) order by n", ""),
     ("25336", "select n from t where k not in (select o.k from o where o.v = t.v) order by n", "2, 3, 5, 6"),
@@ -53,6 +53,10 @@ const QUESTIONS: [(&str, &str, &str); 47] = [
     ("25398", "select array_agg(n order by k, k desc, n) from t", "[1, 2, 3, 5, 6, 4]"),
     ("25398", "select string_agg(s, ',' order by n, n) from t", "a,b,a,c"),
     ("25398", "select first_value(n order by v desc nulls last, v) from t", "4"),
+    // Offsets over an order by what is not in the list.
+    ("23534", "select n from t where k in (select k from t order by n desc offset 4) order by n", "1, 2"),
+    ("23534", "select k, count(*) from (select k from t order by n desc offset 4) x group by k", "1 2"),
+    ("23534", "select x.s from (select s from t order by n desc offset 5) x join t on t.n = 1", "a"),
     // Sets of groups over sorted and constant rows, with one thread.
     (
         "16965",
