@@ -78,8 +78,13 @@ const DAYS: [i64; 8] = [
 const BINARIES: [&[u8]; 4] = [b"", b"\x00", b"a", b"\xff\x00a"];
 
 /// Refusals: a part of the message, which docs/search.md explains.
-const REFUSALS: [&str; 4] = [
-    "cannot answer a subquery that names columns of the query around it",
+const REFUSALS: [&str; 9] = [
+    "cannot answer a subquery that names",
+    "cannot compare a subquery with the values of another one",
+    "cannot extract `",
+    "cannot use an interval in",
+    "Correlated scalar subquery must be aggregated",
+    "the result is not within",
     "with `ignore nulls` and an offset other than 1",
     "in this place: use it in a condition",
     "cannot use `using` or `natural` in a right or full join",

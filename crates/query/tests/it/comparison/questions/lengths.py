@@ -29,8 +29,9 @@ class Lengths(Expressions):
         return self.difference(tables)
 
     def part_of_length(self, tables):
-        part = self.pick("epoch", "epoch", "day", "hour", "minute", "second", "millisecond", "microsecond", "month")
-        length = self.length(tables)
+        part = self.pick("epoch", "epoch", "day", "hour", "minute", "second", "millisecond", "microsecond")
+        # A sum of a difference and an interval has other fields, and the same length.
+        length = self.length(tables) if part == "epoch" else self.difference(tables) if self.chance(0.8) else self.interval()
         return t("extract({} from {})", part, length) if self.chance(0.5) else t("date_part('{}', {})", part, length)
 
     def length_condition(self, tables):
