@@ -15,11 +15,11 @@ class Joins(Aggregates):
         if kind == "comma":
             return t("select {} from {}, {}{}", values, one, other, self.where([a, b], 1, True))
         if kind == "using":
-            how = self.pick("join", "left join", "right join", "full join")
+            how = self.pick("join", "join", "left join", "left join", "right join", "full join")
             return t("select w c0, {}.ordinal c1, {}.ordinal c2 from {} {} {} using (w)", a, b, one, how, other)
         if kind == "natural":
             return t("select count(*) c0, max(w) c1 from (select w, s from {}) natural {}join (select w, s, id from {})", one,
-                     self.pick("", "left ", "full "), other)
+                     self.pick("", "left ", "left ", "full "), other)
         if kind == "semi":
             how = self.pick("semi", "anti")
             on = t("{}.w = {}.w", a, b)

@@ -74,7 +74,7 @@ class Windows(Subqueries):
             return t("{}({}) {}", self.pick("count", "min", "max"), column, self.pick(over, framed(), peers()))
         if kind == 14:
             low, high = self.r.randint(0, 3), self.r.randint(0, 3)
-            return t("count(*) {}", self.over(partition, t("order by {}.w range between {} preceding and {} following", alias, low, high)))
+            return t("count(*) {}", self.over(partition, t("order by {}.w", alias), f" range between {low} preceding and {high} following"))
         if kind == 15:
             return t("cast(sum({}.{}) {} as double)", alias, self.pick("w", "u"), self.pick(over, framed(), peers()))
         if kind == 16:
