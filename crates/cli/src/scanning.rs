@@ -19,7 +19,7 @@ pub(crate) fn run<M: Module>(
     args: &ScanArgs,
     take: &mut (dyn FnMut(M::Output) -> Result<()> + Send),
 ) -> Result<Report> {
-    session::give_way();
+    session::give_way_to_recorders();
     session::prefer_oom_kill();
     let mut failure = None;
     let mut told = 0;

@@ -40,6 +40,13 @@ pub fn give_way() {
     });
 }
 
+/// Leaves the processors to recorders as `give_way` does, if one runs on this machine.
+pub fn give_way_to_recorders() {
+    if holdfast_protocol::runs_recorder() {
+        give_way();
+    }
+}
+
 /// Where memory is short this program is ended before all others, a recorder and who looks for what holds stand for above all: whoever
 /// asked can ask again.
 pub fn prefer_oom_kill() {

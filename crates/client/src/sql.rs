@@ -100,7 +100,7 @@ pub fn open_sources(
     index: &IndexCopies,
     slots: &OpenSlots,
 ) -> Result<Sql> {
-    session::give_way();
+    session::give_way_to_recorders();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(limits.threads.get())
         .build()

@@ -104,6 +104,22 @@ pub fn is_recorder(holder: &Holder) -> bool {
     holder.name.starts_with(RECORDER)
 }
 
+/// Returns true if a recorder runs on this machine, as far as its processes can be seen.
+pub fn runs_recorder() -> bool {
+    has_recorder(Path::new("/proc"))
+}
+
+/// Looks for a recorder among processes; where they cannot be listed there may be one.
+fn has_recorder(processes: &Path) -> bool {
+    let Ok(processes) = std::fs::read_dir(processes) else { return true };
+    processes.flatten().any(|process| {
+        let is_process = process.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit);
+        is_process
+            && std::fs::read(process.path().join("comm"))
+                .is_ok_and(|name| name.starts_with(RECORDER.as_bytes()))
+    })
+}
+
 /// The recorder of the ring at `place`; `None` when none runs. One that has the ring and does not answer is an error:
 /// what is on the medium is not all that it knows.
 pub fn find_recorder(place: &RingLocation) -> Result<Option<Connection>, ProtocolError> {
@@ -139,4 +155,26 @@ pub fn awaited_sockets(place: &RingLocation) -> Vec<PathBuf> {
     let others = look(place).map(|looked| looked.copies).unwrap_or_default();
     let all = candidates(place.superblock.ring, place.owner).into_iter();
     all.filter(|socket| !others.contains(socket)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_recorder;
+    use std::fs;
+
+    #[test]
+    fn a_recorder_is_found_among_processes_by_its_name() {
+        let processes = tempfile::tempdir().unwrap();
+        for (process, name) in [("1", "init\n"), ("self", "holdfast-record\n"), ("17", "holdfast\n")] {
+            fs::create_dir(processes.path().join(process)).unwrap();
+            fs::write(processes.path().join(process).join("comm"), name).unwrap();
+        }
+        assert!(!has_recorder(processes.path()));
+        fs::write(processes.path().join("17/comm"), "holdfast-record\n").unwrap();
+        assert!(has_recorder(processes.path()));
+        assert!(
+            has_recorder(&processes.path().join("none")),
+            "processes that cannot be listed may be recorders"
+        );
+    }
 }

@@ -16,7 +16,7 @@ pub mod socket_path;
 mod start_mark;
 pub mod wire;
 
-pub use discovery::{awaited_sockets, find_recorder, find_recorder_now, is_recorder, locate};
+pub use discovery::{awaited_sockets, find_recorder, find_recorder_now, is_recorder, locate, runs_recorder};
 pub use error::ProtocolError;
 pub use pins::Pins;
 pub use ring_location::{RingLocation, lane_file};

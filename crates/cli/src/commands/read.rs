@@ -140,7 +140,7 @@ impl From<FormatArg> for Format {
 
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
-    session::give_way();
+    session::give_way_to_recorders();
     session::prefer_oom_kill();
     if let Some(place) = args.ring.dataset()? {
         return of_dataset(&place, args, out);
