@@ -1,14 +1,43 @@
 //! Batch: one buffer of a silo with several whole items, or with a part of one.
 
 use crate::item::{Container, Item};
-use crate::module::Block;
+use crate::module::{Block, Piece};
 use holdfast_media::Buffer;
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Ordinal and arrival of an element.
 pub(crate) type Stamp = Option<(u64, i64)>;
+
+/// Buffer of a batch.
+#[derive(Debug)]
+pub(crate) enum Held {
+    /// Buffer of a silo.
+    Pooled(Buffer),
+    /// Buffer of a long line, taken from the reserve.
+    Long(Vec<u8>),
+}
+
+impl Deref for Held {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Pooled(buffer) => buffer,
+            Self::Long(bytes) => bytes,
+        }
+    }
+}
+
+impl DerefMut for Held {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Pooled(buffer) => buffer,
+            Self::Long(bytes) => bytes,
+        }
+    }
+}
 
 /// Item that a batch holds whole.
 #[derive(Clone, Debug)]
@@ -30,6 +59,8 @@ pub(crate) struct Part {
     pub(crate) own: Range<usize>,
     pub(crate) first: bool,
     pub(crate) last: bool,
+    /// Piece of one long line that the part is.
+    pub(crate) piece: Option<Piece>,
     /// Reason why the rest of the item cannot be read.
     pub(crate) failed: Option<String>,
 }
@@ -76,7 +107,7 @@ impl LaneId {
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) silo: usize,
-    pub(crate) buffer: Buffer,
+    pub(crate) buffer: Held,
     pub(crate) contents: Contents,
     /// `None`: its results need no order.
     pub(crate) ticket: Option<Ticket>,
@@ -91,7 +122,7 @@ pub(crate) fn item(container: &Arc<Container>, stamp: Stamp) -> Item<'_> {
 }
 
 impl Span {
-    pub(crate) fn block<'a>(&'a self, buffer: &'a Buffer) -> Block<'a> {
+    pub(crate) fn block<'a>(&'a self, buffer: &'a [u8]) -> Block<'a> {
         let bytes = &buffer[self.bytes.clone()];
         Block {
             item: item(&self.container, self.stamp),
@@ -100,12 +131,13 @@ impl Span {
             own: 0..bytes.len(),
             first: true,
             last: true,
+            piece: None,
         }
     }
 }
 
 impl Part {
-    pub(crate) fn block<'a>(&'a self, buffer: &'a Buffer) -> Block<'a> {
+    pub(crate) fn block<'a>(&'a self, buffer: &'a [u8]) -> Block<'a> {
         let start = self.bytes.start;
         Block {
             item: item(&self.container, self.stamp),
@@ -114,6 +146,7 @@ impl Part {
             own: self.own.start - start..self.own.end - start,
             first: self.first,
             last: self.last,
+            piece: self.piece,
         }
     }
 }

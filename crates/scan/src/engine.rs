@@ -26,11 +26,13 @@ pub struct Options {
     pub small: u64,
     /// Bytes of a large file, or of small files and elements, in one buffer.
     pub block: u64,
+    /// Bytes of a line that is searched whole; a longer one is searched in pieces that overlap by a quarter of it.
+    pub longest_line: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { memory: 256 << 20, workers: None, small: 256 << 10, block: 4 << 20 }
+        Self { memory: 256 << 20, workers: None, small: 256 << 10, block: 4 << 20, longest_line: 16 << 20 }
     }
 }
 
@@ -81,7 +83,7 @@ pub fn scan<M: Module>(
 ) -> Result<Report> {
     let began = Instant::now();
     let shared = Shared {
-        silos: Silos::new(),
+        silos: Silos::new((options.memory / 4) as usize),
         division: module.division(),
         options,
         passed_over: AtomicU64::new(0),
@@ -104,7 +106,10 @@ pub fn scan<M: Module>(
             let run = move || match catch_unwind(AssertUnwindSafe(|| worker.run())) {
                 Ok(own) => times.lock().unwrap_or_else(PoisonError::into_inner).add(own),
                 // Readers would wait for ever for buffers that nobody empties.
-                Err(_) => worker.shared.fail(Failure::failed("the module has a bug, and ended the scan")),
+                Err(_) => {
+                    worker.shared.fail(Failure::failed("the module has a bug, and ended the scan"));
+                    worker.lanes.give_up();
+                }
             };
             let started =
                 std::thread::Builder::new().name(format!("holdfast-scan-{number}")).spawn_scoped(scope, run);
@@ -176,35 +181,39 @@ impl<M: Module> Worker<'_, '_, M> {
         };
         while let Some(batch) = self.shared.silos.take() {
             times.idle += lap();
-            let mut examined = Examined { batch, partial: None, outputs: Outputs::default() };
+            let mut examined = Examined { batch, partial: None, results: Vec::new() };
+            let mut output = 0.0;
             match &examined.batch.contents {
                 Contents::Whole(spans) => {
+                    let ticket = examined.batch.ticket.as_ref();
+                    let way = |results| {
+                        // Results leave in the order of the lane.
+                        ticket.into_iter().for_each(|ticket| self.lanes.wait(ticket));
+                        self.send(results);
+                    };
+                    let mut outputs = Outputs::leaving(&way);
                     for span in spans {
-                        let block = span.block(&examined.batch.buffer);
-                        let kept = examined.outputs.results.len();
-                        if let Err(error) = self.whole(&mut scratch, &block, &mut examined.outputs) {
-                            examined.outputs.results.truncate(kept);
-                            self.shared.trouble(&block.item, error.to_string());
-                        }
+                        self.span(&mut scratch, &span.block(&examined.batch.buffer), &mut outputs);
                     }
+                    output += outputs.seconds;
+                    examined.results = std::mem::take(&mut outputs.results);
                 }
                 Contents::Part(part) => {
                     let block = part.block(&examined.batch.buffer);
                     examined.partial = Some(self.module.examine(&mut scratch, &block));
                 }
             }
-            times.module += lap() - examined.outputs.seconds;
-            times.output += std::mem::take(&mut examined.outputs.seconds);
+            times.module += lap() - output;
+            times.output += std::mem::take(&mut output);
             if examined.batch.ticket.is_none() {
-                let Examined { batch, outputs, .. } = examined;
-                self.emit(Folded { batch, outputs, error: None });
+                self.send(examined.results);
+                self.shared.silos.give(examined.batch.silo, examined.batch.buffer);
                 times.output += lap();
                 continue;
             }
-            let mut output = 0.0;
-            self.lanes.submit(self.module, examined, &mut |folded| {
+            self.lanes.submit(self.module, examined, &|results| self.send(results), &mut |folded| {
                 let began = Instant::now();
-                output += folded.outputs.seconds;
+                output += folded.seconds;
                 self.emit(folded);
                 output += began.elapsed().as_secs_f64();
             });
@@ -215,11 +224,23 @@ impl<M: Module> Worker<'_, '_, M> {
         times
     }
 
+    /// Processes an item that a batch has whole.
+    fn span(&self, scratch: &mut M::Worker, block: &Block<'_>, outputs: &mut Outputs<'_, M::Output>) {
+        let kept = outputs.results.len();
+        if let Err(error) = self.whole(scratch, block, outputs) {
+            outputs.results.truncate(kept);
+            self.shared.trouble(&block.item, error.to_string());
+        }
+        for warning in outputs.warnings.drain(..) {
+            self.shared.trouble(&block.item, warning);
+        }
+    }
+
     fn whole(
         &self,
         scratch: &mut M::Worker,
         block: &Block<'_>,
-        outputs: &mut Outputs<M::Output>,
+        outputs: &mut Outputs<'_, M::Output>,
     ) -> Result<(), ModuleError> {
         let partial = self.module.examine(scratch, block)?;
         let mut state = self.module.start(&block.item)?;
@@ -228,16 +249,24 @@ impl<M: Module> Worker<'_, '_, M> {
     }
 
     fn emit(&self, folded: Folded<M>) {
-        let Folded { batch, outputs, error } = folded;
-        if let (Some(error), Contents::Part(part)) = (error, &batch.contents) {
-            self.shared.trouble(&crate::batch::item(&part.container, part.stamp), error.to_string());
+        let Folded { batch, results, warnings, error, .. } = folded;
+        if let Contents::Part(part) = &batch.contents {
+            let item = crate::batch::item(&part.container, part.stamp);
+            warnings.iter().for_each(|warning| self.shared.trouble(&item, warning));
+            error.iter().for_each(|error| self.shared.trouble(&item, error.to_string()));
         }
-        if !outputs.results.is_empty() {
-            let mut sink = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-            if !self.shared.silos.is_stopped() && sink(outputs.results).is_break() {
-                self.shared.silos.stop();
-            }
-        }
+        self.send(results);
         self.shared.silos.give(batch.silo, batch.buffer);
+    }
+
+    /// Sends results to the output.
+    fn send(&self, results: Vec<M::Output>) {
+        if results.is_empty() {
+            return;
+        }
+        let mut sink = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.shared.silos.is_stopped() && sink(results).is_break() {
+            self.shared.silos.stop();
+        }
     }
 }

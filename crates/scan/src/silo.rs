@@ -1,9 +1,9 @@
 //! Silos: bounded queues of filled buffers between the readers and the workers of a scan, and what each waited for.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Held};
 use crate::report::SiloReport;
 use holdfast_base::failure::{Failure, Result};
-use holdfast_media::{Buffer, BufferPool, Lock};
+use holdfast_media::{BufferPool, Lock};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -26,6 +26,10 @@ struct State {
     /// Readers that have not ended.
     readers: usize,
     stopped: bool,
+    /// Bytes that buffers of long lines may take together.
+    reserve: usize,
+    /// Bytes that such buffers take.
+    long: usize,
 }
 
 #[derive(Debug)]
@@ -36,8 +40,10 @@ struct Silo {
 }
 
 impl Silos {
-    pub(crate) fn new() -> Self {
-        Self { state: Mutex::default(), filled: Condvar::new(), emptied: Condvar::new() }
+    /// Silos beside which long lines may take `reserve` bytes.
+    pub(crate) fn new(reserve: usize) -> Self {
+        let state = Mutex::new(State { reserve, ..State::default() });
+        Self { state, filled: Condvar::new(), emptied: Condvar::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -70,7 +76,7 @@ impl Silos {
     }
 
     /// Takes an empty buffer. `None`: the scan stops.
-    pub(crate) fn buffer(&self, silo: usize) -> Option<Buffer> {
+    pub(crate) fn buffer(&self, silo: usize) -> Option<Held> {
         let mut state = self.state();
         let mut since = None;
         loop {
@@ -84,11 +90,28 @@ impl Silos {
                     report.full_seconds += waited;
                     report.reading_seconds -= waited;
                 }
-                return Some(buffer);
+                return Some(Held::Pooled(buffer));
             }
             since.get_or_insert_with(Instant::now);
             state = self.emptied.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Takes a buffer for a long line. `None`: the scan stops.
+    ///
+    /// Readers ask for it in the order of their lane. So all buffers that others wait for belong to batches that can be folded,
+    /// or to a reader that needs no second one.
+    pub(crate) fn long_buffer(&self, bytes: usize) -> Option<Held> {
+        let mut state = self.state();
+        while !state.stopped && state.long > 0 && state.long + bytes > state.reserve {
+            state = self.emptied.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.stopped {
+            return None;
+        }
+        state.long += bytes;
+        drop(state);
+        Some(Held::Long(vec![0; bytes]))
     }
 
     /// Hands a filled buffer to the workers.
@@ -124,11 +147,18 @@ impl Silos {
     }
 
     /// Takes a buffer back.
-    pub(crate) fn give(&self, silo: usize, buffer: Buffer) {
-        let mut state = self.state();
-        let given = state.silos[silo].pool.give(buffer);
-        debug_assert!(given.is_ok(), "a buffer came back to another silo");
-        drop(state);
+    pub(crate) fn give(&self, silo: usize, buffer: Held) {
+        match buffer {
+            Held::Pooled(buffer) => {
+                let given = self.state().silos[silo].pool.give(buffer);
+                debug_assert!(given.is_ok(), "a buffer came back to another silo");
+            }
+            Held::Long(bytes) => {
+                let length = bytes.len();
+                drop(bytes);
+                self.state().long -= length;
+            }
+        }
         self.emptied.notify_all();
     }
 

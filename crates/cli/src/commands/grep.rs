@@ -104,9 +104,11 @@ impl Args {
             (_, true) => Syntax::Hex,
             _ => Syntax::Regex,
         };
-        let wanted = match (self.count || self.files_with_matches, self.line_number) {
-            (true, _) => Wanted::Counts,
-            (_, true) => Wanted::NumberedLines,
+        let wanted = match (self.count || self.files_with_matches, self.only_matching, self.line_number) {
+            (true, ..) => Wanted::Counts,
+            (_, true, false) => Wanted::Matches,
+            (_, true, true) => Wanted::NumberedMatches,
+            (_, false, true) => Wanted::NumberedLines,
             _ => Wanted::Lines,
         };
         Search::new(SearchOptions {
@@ -116,6 +118,7 @@ impl Args {
             word: self.word_regexp,
             wanted,
             most: if self.files_with_matches { Some(1) } else { self.max_count },
+            ..SearchOptions::default()
         })
     }
 }

@@ -124,7 +124,7 @@ impl Approximate {
         state: &mut State,
         item: &Item<'_>,
         matches: Vec<Match>,
-        out: &mut Outputs<ApproximateHit>,
+        out: &mut Outputs<'_, ApproximateHit>,
     ) {
         for Match { cluster, start, text } in matches {
             if self.is_enough(state) {
@@ -209,7 +209,7 @@ impl Module for Approximate {
         state: &mut State,
         block: &Block<'_>,
         partial: Partial,
-        out: &mut Outputs<ApproximateHit>,
+        out: &mut Outputs<'_, ApproximateHit>,
     ) -> Result<Flow, ModuleError> {
         let border = block.offset + block.own.end as u64;
         let matches = state.pending.add(partial.matches, border);
@@ -221,7 +221,7 @@ impl Module for Approximate {
         &self,
         item: &Item<'_>,
         mut state: State,
-        out: &mut Outputs<ApproximateHit>,
+        out: &mut Outputs<'_, ApproximateHit>,
     ) -> Result<(), ModuleError> {
         let matches = state.pending.finish();
         self.emit(&mut state, item, matches, out);

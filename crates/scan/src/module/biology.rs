@@ -144,7 +144,7 @@ impl Biology {
         state: &mut State,
         item: &Item<'_>,
         mut bytes: &[u8],
-        out: &mut Outputs<BiologyHit>,
+        out: &mut Outputs<'_, BiologyHit>,
     ) -> Result<(), ModuleError> {
         let State { encoding, records, scanner } = state;
         let mut parse = |text: &[u8]| records.push(text, &mut |event| self.event(scanner, item, event, out));
@@ -176,7 +176,7 @@ impl Biology {
         &self,
         state: &mut State,
         item: &Item<'_>,
-        out: &mut Outputs<BiologyHit>,
+        out: &mut Outputs<'_, BiologyHit>,
     ) -> Result<(), ModuleError> {
         let State { encoding, records, scanner } = state;
         let mut sink = |event: Event<'_>| self.event(scanner, item, event, out);
@@ -188,7 +188,7 @@ impl Biology {
         records.finish(&mut sink)
     }
 
-    fn event(&self, scanner: &mut Scanner, item: &Item<'_>, event: Event<'_>, out: &mut Outputs<BiologyHit>) {
+    fn event(&self, scanner: &mut Scanner, item: &Item<'_>, event: Event<'_>, out: &mut Outputs<'_, BiologyHit>) {
         match event {
             Event::Begin(name) => scanner.begin(name),
             Event::Letters(bytes) => scanner.push(self, item, bytes, out),
@@ -228,7 +228,7 @@ impl Module for Biology {
         state: &mut State,
         block: &Block<'_>,
         (): (),
-        out: &mut Outputs<BiologyHit>,
+        out: &mut Outputs<'_, BiologyHit>,
     ) -> Result<Flow, ModuleError> {
         if !state.scanner.is_enough(self) {
             self.take(state, &block.item, block.own_bytes(), out)?;
@@ -240,7 +240,7 @@ impl Module for Biology {
         &self,
         item: &Item<'_>,
         mut state: State,
-        out: &mut Outputs<BiologyHit>,
+        out: &mut Outputs<'_, BiologyHit>,
     ) -> Result<(), ModuleError> {
         if state.scanner.is_enough(self) { Ok(()) } else { self.finish(&mut state, item, out) }
     }

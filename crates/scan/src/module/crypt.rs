@@ -218,7 +218,7 @@ impl Module for Crypt<'_> {
         state: &mut State,
         block: &Block<'_>,
         (): (),
-        out: &mut Outputs<CryptOutput>,
+        out: &mut Outputs<'_, CryptOutput>,
     ) -> Result<Flow, ModuleError> {
         let mut bytes = Vec::with_capacity(block.own.len() + 4096);
         match &mut state.stream {
@@ -231,7 +231,12 @@ impl Module for Crypt<'_> {
         Ok(Flow::Continue)
     }
 
-    fn end(&self, item: &Item<'_>, state: State, out: &mut Outputs<CryptOutput>) -> Result<(), ModuleError> {
+    fn end(
+        &self,
+        item: &Item<'_>,
+        state: State,
+        out: &mut Outputs<'_, CryptOutput>,
+    ) -> Result<(), ModuleError> {
         let State { stream, mut target, bytes: before } = state;
         let mut bytes = Vec::new();
         match stream {

@@ -160,7 +160,7 @@ impl Module for Hash {
         state: &mut State,
         block: &Block<'_>,
         (): (),
-        _: &mut Outputs<Hashes>,
+        _: &mut Outputs<'_, Hashes>,
     ) -> Result<Flow, ModuleError> {
         let bytes = block.own_bytes();
         state.bytes += bytes.len() as u64;
@@ -170,7 +170,7 @@ impl Module for Hash {
         Ok(Flow::Continue)
     }
 
-    fn end(&self, item: &Item<'_>, state: State, out: &mut Outputs<Hashes>) -> Result<(), ModuleError> {
+    fn end(&self, item: &Item<'_>, state: State, out: &mut Outputs<'_, Hashes>) -> Result<(), ModuleError> {
         let values = self.algorithms.iter().zip(state.hashers);
         let values =
             values.map(|(algorithm, hasher)| HashValue { algorithm: *algorithm, hex: hasher.finish() });

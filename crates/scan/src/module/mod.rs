@@ -23,6 +23,32 @@ pub enum Division {
         /// Bytes behind its own that a block shows, where the item has them.
         behind: usize,
     },
+    /// In blocks of whole lines, examined on all cores at once. Only a line longer than [`Options::longest_line`] is divided:
+    /// into pieces that overlap.
+    ///
+    /// [`Options::longest_line`]: crate::Options::longest_line
+    Lines,
+}
+
+impl Division {
+    /// Bytes in front of its own and behind them that a block shows, where the item has them.
+    pub(crate) fn margins(self) -> (usize, usize) {
+        match self {
+            Self::Serial | Self::Lines => (0, 0),
+            Self::Blocks { before, behind } => (before, behind),
+        }
+    }
+}
+
+/// Piece of a line that exceeds the longest line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// True if the line begins at the block's own bytes.
+    pub begins: bool,
+    /// True if the line ends at the end of the block's own bytes.
+    pub ends: bool,
+    /// Bytes by which pieces overlap: a quarter of the longest line.
+    pub overlap: usize,
 }
 
 /// Bytes of an item, as a module sees them.
@@ -40,6 +66,8 @@ pub struct Block<'a> {
     pub first: bool,
     /// True for the last block of an item.
     pub last: bool,
+    /// Piece of one long line that the block is; `None`: its own bytes are whole lines, or it is not divided by lines.
+    pub piece: Option<Piece>,
 }
 
 impl Block<'_> {
@@ -58,26 +86,58 @@ pub enum Flow {
     Enough,
 }
 
-/// Results of a module that wait for the output, and the time that a module spent writing by itself.
-#[derive(Debug)]
-pub struct Outputs<O> {
+/// Bytes of results that wait for the output at most.
+const MOST_WAITING: usize = 256 << 10;
+
+/// Way of results to the output.
+type Way<'a, O> = &'a (dyn Fn(Vec<O>) + 'a);
+
+/// Results of a module on their way to the output, and the time that a module spent writing by itself.
+pub struct Outputs<'a, O> {
     pub(crate) results: Vec<O>,
+    /// Bytes of the results.
+    waiting: usize,
+    /// Way on which results leave early; `None`: all of them wait.
+    way: Option<Way<'a, O>>,
     pub(crate) seconds: f64,
+    /// Limits of the module that the item met.
+    pub(crate) warnings: Vec<String>,
 }
 
-impl<O> Default for Outputs<O> {
+impl<O> Default for Outputs<'_, O> {
     fn default() -> Self {
-        Self { results: Vec::new(), seconds: 0.0 }
+        Self { results: Vec::new(), waiting: 0, way: None, seconds: 0.0, warnings: Vec::new() }
     }
 }
 
-impl<O> Outputs<O> {
+impl<'a, O> Outputs<'a, O> {
+    /// Results that leave for the output when they are many.
+    pub(crate) fn leaving(way: Way<'a, O>) -> Self {
+        Self { way: Some(way), ..Self::default() }
+    }
+
     /// Adds a result to the others.
     pub fn push(&mut self, result: O) {
-        self.results.push(result);
+        self.push_sized(result, 0);
     }
 
-    /// The result that was added last.
+    /// Adds a result that has so many bytes elsewhere.
+    pub fn push_sized(&mut self, result: O, bytes: usize) {
+        self.results.push(result);
+        self.waiting += size_of::<O>() + bytes;
+        if let Some(way) = self.way.filter(|_| self.waiting >= MOST_WAITING) {
+            self.waiting = 0;
+            let results = std::mem::take(&mut self.results);
+            self.writing(|| way(results));
+        }
+    }
+
+    /// Reports that the results of the item may be incomplete; the item goes on.
+    pub fn warn(&mut self, reason: String) {
+        self.warnings.push(reason);
+    }
+
+    /// The result that was added last, if it still waits.
     pub fn last_mut(&mut self) -> Option<&mut O> {
         self.results.last_mut()
     }
@@ -133,7 +193,7 @@ pub trait Module: Send + Sync {
         state: &mut Self::State,
         block: &Block<'_>,
         partial: Self::Partial,
-        out: &mut Outputs<Self::Output>,
+        out: &mut Outputs<'_, Self::Output>,
     ) -> Result<Flow, ModuleError>;
 
     /// Ends an item, of which all was folded or enough was seen.
@@ -141,6 +201,6 @@ pub trait Module: Send + Sync {
         &self,
         item: &Item<'_>,
         state: Self::State,
-        out: &mut Outputs<Self::Output>,
+        out: &mut Outputs<'_, Self::Output>,
     ) -> Result<(), ModuleError>;
 }

@@ -97,7 +97,7 @@ impl Module for Statistics {
         state: &mut Option<Partial>,
         _: &Block<'_>,
         partial: Partial,
-        _: &mut Outputs<StatisticsRow>,
+        _: &mut Outputs<'_, StatisticsRow>,
     ) -> Result<Flow, ModuleError> {
         match state {
             Some(state) => {
@@ -114,7 +114,7 @@ impl Module for Statistics {
         &self,
         item: &Item<'_>,
         state: Option<Partial>,
-        out: &mut Outputs<StatisticsRow>,
+        out: &mut Outputs<'_, StatisticsRow>,
     ) -> Result<(), ModuleError> {
         let Some(Partial { histogram, kind }) = state else { return Ok(()) };
         let row = StatisticsRow { item: item.id(), items: 1, histogram, kind };

@@ -87,7 +87,7 @@ impl Wasm {
     }
 }
 
-fn told(item: &Item<'_>, results: Results, out: &mut Outputs<WasmOutput>) {
+fn told(item: &Item<'_>, results: Results, out: &mut Outputs<'_, WasmOutput>) {
     for line in results.log {
         out.push(WasmOutput::Log(item.id(), line));
     }
@@ -138,7 +138,7 @@ impl Module for Wasm {
         state: &mut Option<ModuleProcess>,
         block: &Block<'_>,
         partial: Option<Results>,
-        out: &mut Outputs<WasmOutput>,
+        out: &mut Outputs<'_, WasmOutput>,
     ) -> Result<Flow, ModuleError> {
         let Some(process) = state else {
             let results = partial.unwrap_or_default();
@@ -163,7 +163,7 @@ impl Module for Wasm {
         &self,
         item: &Item<'_>,
         state: Option<ModuleProcess>,
-        out: &mut Outputs<WasmOutput>,
+        out: &mut Outputs<'_, WasmOutput>,
     ) -> Result<(), ModuleError> {
         let Some(mut process) = state else { return Ok(()) };
         let ended = process.end();

@@ -1,9 +1,10 @@
 //! Large files of one device, and objects of one vault: read block by block, each block with the bytes around it.
 
-use crate::batch::{Batch, Contents, LaneId, Part, Ticket};
+use crate::batch::{Batch, Contents, Held, LaneId, Part, Ticket};
 use crate::engine::Shared;
 use crate::feeder::Stopped;
 use crate::item::{Container, Item};
+use crate::line_cut::{Cut, LineCutter};
 use crate::module::Division;
 use crate::source::open_regular;
 use holdfast_base::failure::reason;
@@ -74,8 +75,27 @@ struct Opened {
     block: u64,
 }
 
-/// File that is being read, and its next block.
-type Current = Option<(Arc<Opened>, u64)>;
+/// File that is being read, and the progress in it.
+type Current = Option<(Arc<Opened>, Progress)>;
+
+/// Blocks of a file that were claimed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    /// Number of the next block.
+    next: u64,
+    lines: LineCutter,
+}
+
+/// Block of a file that a reader has to deliver.
+struct Claim {
+    opened: Arc<Opened>,
+    number: u64,
+    cut: Cut,
+    buffer: Held,
+    last: bool,
+    /// Reason why the rest of the file cannot be read.
+    failed: Option<String>,
+}
 
 /// Large files of one device.
 #[derive(Clone)]
@@ -98,47 +118,50 @@ impl Device {
         let mut own = None;
         loop {
             // The buffer comes first: a block that is claimed must be delivered.
-            let Some(mut buffer) = shared.silos.buffer(silo) else { return Err(Stopped) };
+            let Some(buffer) = shared.silos.buffer(silo) else { return Err(Stopped) };
             let claimed = if self.is_shared {
-                self.claim(&mut self.common.lock().unwrap_or_else(PoisonError::into_inner), shared)
+                let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
+                self.claim(&mut common, shared, silo, buffer)
             } else {
-                self.claim(&mut own, shared)
+                self.claim(&mut own, shared, silo, buffer)
             };
-            let Some((opened, number)) = claimed else {
-                shared.silos.give(silo, buffer);
-                return Ok(());
-            };
-            let part = opened.part(number, shared.division, &mut buffer);
+            let Some(mut claim) = claimed? else { return Ok(()) };
+            let part = claim.read();
             let bytes = part.own.len() as u64;
             let last = part.last;
-            let ticket = Some(Ticket { lane: Arc::clone(&opened.lane), number });
-            let batch = Batch { silo, buffer, contents: Contents::Part(part), ticket };
+            let ticket = Some(Ticket { lane: Arc::clone(&claim.opened.lane), number: claim.number });
+            let batch = Batch { silo, buffer: claim.buffer, contents: Contents::Part(part), ticket };
             shared.silos.put(batch, u64::from(last), bytes);
         }
     }
 
-    /// Claims the next block of the present file, or the first of the next.
-    fn claim(&self, current: &mut Current, shared: &Shared<'_>) -> Option<(Arc<Opened>, u64)> {
+    /// Claims the next block of the present file, or the first of the next. `None`: the queue has ended.
+    fn claim(
+        &self,
+        current: &mut Current,
+        shared: &Shared<'_>,
+        silo: usize,
+        buffer: Held,
+    ) -> Result<Option<Claim>, Stopped> {
         loop {
-            if let Some((opened, next)) = current
-                && *next < opened.blocks()
+            if let Some((opened, progress)) = current
+                && !opened.is_done(progress, shared.division)
                 && !opened.lane.is_skipped()
             {
-                let claimed = (Arc::clone(opened), *next);
-                *next += 1;
-                return Some(claimed);
+                return opened.next(progress, shared, silo, buffer).map(Some);
             }
             *current = None;
-            let large = self.queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()?;
-            if shared.silos.is_stopped() {
-                return None;
-            }
+            let queued = self.queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Some(large) = queued.ok().filter(|_| !shared.silos.is_stopped()) else {
+                shared.silos.give(silo, buffer);
+                return Ok(None);
+            };
             let container = Arc::new(large.container());
             match large.open() {
                 Ok((contents, size)) => {
                     let lane = shared.lane(true);
-                    *current =
-                        Some((Arc::new(Opened { container, contents, size, lane, block: self.block }), 0));
+                    let opened = Opened { container, contents, size, lane, block: self.block };
+                    *current = Some((Arc::new(opened), Progress::default()));
                 }
                 Err(cause) => {
                     shared.trouble(&Item::whole(&container), cause);
@@ -172,48 +195,86 @@ impl Large {
     }
 }
 
-impl Opened {
-    /// Number of blocks, one for an empty object.
-    fn blocks(&self) -> u64 {
-        self.size.div_ceil(self.block).max(1)
-    }
-
-    /// Reads a block and the bytes around it.
-    fn part(&self, number: u64, division: Division, buffer: &mut [u8]) -> Part {
-        let (before, behind) = match division {
-            Division::Serial => (0, 0),
-            Division::Blocks { before, behind } => (before as u64, behind as u64),
-        };
-        let own = number * self.block..self.size.min((number + 1) * self.block);
-        let from = own.start.saturating_sub(before);
-        let end = self.size.min(own.end + behind);
-        self.read_ahead(number);
-        let read = self.contents.read(from, &mut buffer[..(end - from) as usize]);
-        let failed = match read {
-            Ok(count) if count as u64 == end - from => None,
-            Ok(_) => Some("it became shorter while it was read".to_owned()),
-            Err(error) => Some(reason(&error)),
-        };
+impl Claim {
+    /// Reads the block and the bytes around it.
+    fn read(&mut self) -> Part {
+        let Self { opened, number, cut, .. } = self;
+        opened.read_ahead(*number, cut.own.start);
+        let length = (cut.shown.end - cut.shown.start) as usize;
+        let failed = self.failed.take().or_else(|| {
+            match opened.contents.read(cut.shown.start, &mut self.buffer[..length]) {
+                Ok(count) if count == length => None,
+                Ok(_) => Some("it became shorter while it was read".to_owned()),
+                Err(error) => Some(reason(&error)),
+            }
+        });
+        let place = |offset: u64| (offset - cut.shown.start) as usize;
         Part {
-            container: Arc::clone(&self.container),
+            container: Arc::clone(&opened.container),
             stamp: None,
-            bytes: 0..(end - from) as usize,
-            offset: from,
-            own: (own.start - from) as usize..(own.end - from) as usize,
-            first: number == 0,
-            last: number + 1 >= self.blocks(),
+            bytes: 0..length,
+            offset: cut.shown.start,
+            own: place(cut.own.start)..place(cut.own.end),
+            first: *number == 0,
+            last: self.last,
+            piece: cut.piece,
             failed,
         }
     }
+}
 
-    fn read_ahead(&self, number: u64) {
+impl Opened {
+    /// True if all blocks are claimed; an empty object has one.
+    fn is_done(&self, progress: &Progress, division: Division) -> bool {
+        let done = match division {
+            Division::Lines => progress.lines.is_done(self.size),
+            Division::Serial | Division::Blocks { .. } => progress.next * self.block >= self.size,
+        };
+        done && progress.next > 0
+    }
+
+    /// Claims the next block, with a buffer for it.
+    fn next(
+        self: &Arc<Self>,
+        progress: &mut Progress,
+        shared: &Shared<'_>,
+        silo: usize,
+        mut buffer: Held,
+    ) -> Result<Claim, Stopped> {
+        let number = progress.next;
+        progress.next += 1;
+        let mut failed = None;
+        let cut = if shared.division == Division::Lines {
+            let read = |offset: u64, into: &mut [u8]| self.contents.read(offset, into);
+            let cut = progress.lines.cut(self.size, self.block, shared.options.longest_line, &read);
+            cut.unwrap_or_else(|error| {
+                failed = Some(reason(&error));
+                let none = progress.lines.give_up(self.size);
+                Cut { own: none.clone(), shown: none, piece: None }
+            })
+        } else {
+            let (before, behind) = shared.division.margins();
+            let own = number * self.block..self.size.min((number + 1) * self.block);
+            let shown = own.start.saturating_sub(before as u64)..self.size.min(own.end + behind as u64);
+            Cut { own, shown, piece: None }
+        };
+        let length = (cut.shown.end - cut.shown.start) as usize;
+        if length > buffer.len() {
+            shared.silos.give(silo, buffer);
+            buffer = shared.silos.long_buffer(length).ok_or(Stopped)?;
+        }
+        let last = self.is_done(progress, shared.division);
+        Ok(Claim { opened: Arc::clone(self), number, cut, buffer, last, failed })
+    }
+
+    fn read_ahead(&self, number: u64, offset: u64) {
         if let Contained::File(file) = &self.contents
             && let Some(length) = NonZeroU64::new(self.block)
         {
             let first = if number == 0 { 0 } else { AHEAD };
             for ahead in first..=AHEAD {
                 // A hint: where it is not taken the read waits.
-                let _ = fadvise(file, (number + ahead) * self.block, Some(length), Advice::WillNeed);
+                let _ = fadvise(file, offset + ahead * self.block, Some(length), Advice::WillNeed);
             }
         }
     }

@@ -106,13 +106,10 @@ impl<'scope, 'env, 's: 'env> Router<'scope, 'env, 's> {
 
     /// Adds a silo whose buffers have room for `block` bytes and those around them.
     fn silo(&self, name: String, block: u64, readers: usize) -> Result<usize> {
-        let (before, behind) = match self.shared.division {
-            Division::Serial => (0, 0),
-            Division::Blocks { before, behind } => (before as u64, behind as u64),
-        };
+        let (before, behind) = self.shared.division.margins();
         // Each reader fills one, and carries the end of an item over into another.
         let least = 2 * readers as u64 + 2;
-        let bytes = block + (before + behind).next_multiple_of(4096);
+        let bytes = block + ((before + behind) as u64).next_multiple_of(4096);
         let count = (self.shared.options.memory / SHARES / bytes).clamp(least, 4 * least);
         self.shared.silos.add(name, count as usize, bytes as usize)
     }
@@ -176,7 +173,7 @@ impl<'scope, 'env, 's: 'env> Router<'scope, 'env, 's> {
         let readers = match (self.shared.division, turns) {
             (_, true) => 1,
             (Division::Serial, false) => self.workers,
-            (Division::Blocks { .. }, false) => 2,
+            (Division::Blocks { .. } | Division::Lines, false) => 2,
         };
         let name = || device::name(device);
         self.large(Lane::Device(device), name, readers, large)

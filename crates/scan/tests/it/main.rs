@@ -6,4 +6,5 @@ mod common;
 mod hash;
 mod matching;
 mod odd;
+mod ripgrep;
 mod search;

@@ -84,11 +84,11 @@ impl Module for Buggy {
         Ok(())
     }
 
-    fn fold(&self, (): &mut (), _: &Block<'_>, (): (), _: &mut Outputs<()>) -> Result<Flow, ModuleError> {
+    fn fold(&self, (): &mut (), _: &Block<'_>, (): (), _: &mut Outputs<'_, ()>) -> Result<Flow, ModuleError> {
         Ok(Flow::Continue)
     }
 
-    fn end(&self, _: &Item<'_>, (): (), _: &mut Outputs<()>) -> Result<(), ModuleError> {
+    fn end(&self, _: &Item<'_>, (): (), _: &mut Outputs<'_, ()>) -> Result<(), ModuleError> {
         Ok(())
     }
 }

@@ -75,7 +75,7 @@ impl Scanner {
         module: &Biology,
         item: &Item<'_>,
         bytes: &[u8],
-        out: &mut Outputs<BiologyHit>,
+        out: &mut Outputs<'_, BiologyHit>,
     ) {
         let mut rest = bytes;
         while !rest.is_empty() && !self.is_enough(module) {
@@ -95,14 +95,14 @@ impl Scanner {
     }
 
     /// Ends the present record.
-    pub(super) fn end(&mut self, module: &Biology, item: &Item<'_>, out: &mut Outputs<BiologyHit>) {
+    pub(super) fn end(&mut self, module: &Biology, item: &Item<'_>, out: &mut Outputs<'_, BiologyHit>) {
         self.search(module, item, out);
         let matches = self.pending.finish();
         self.emit(module, item, matches, out);
     }
 
     /// Searches the letters that are not searched yet, and keeps the context of the next ones.
-    fn search(&mut self, module: &Biology, item: &Item<'_>, out: &mut Outputs<BiologyHit>) {
+    fn search(&mut self, module: &Biology, item: &Item<'_>, out: &mut Outputs<'_, BiologyHit>) {
         if self.is_enough(module) || self.searched == self.letters.len() {
             return;
         }
@@ -172,7 +172,7 @@ impl Scanner {
         module: &Biology,
         item: &Item<'_>,
         matches: Vec<Match>,
-        out: &mut Outputs<BiologyHit>,
+        out: &mut Outputs<'_, BiologyHit>,
     ) {
         for Match { cluster, start, text } in matches {
             if self.is_enough(module) {

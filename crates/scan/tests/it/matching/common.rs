@@ -32,10 +32,10 @@ fn divided<M: Module>(
     item: Item<'_>,
     bytes: &[u8],
     sizes: &[usize],
-    outputs: &mut Outputs<M::Output>,
+    outputs: &mut Outputs<'_, M::Output>,
 ) -> Result<(), ModuleError> {
     let (before, behind) = match module.division() {
-        Division::Serial => (0, 0),
+        Division::Serial | Division::Lines => (0, 0),
         Division::Blocks { before, behind } => (before, behind),
     };
     let mut sizes = sizes.iter().copied().cycle();
@@ -51,6 +51,7 @@ fn divided<M: Module>(
             own: at - from..to - from,
             first: at == 0,
             last: to == bytes.len(),
+            piece: None,
         });
         at = to;
         if at == bytes.len() {

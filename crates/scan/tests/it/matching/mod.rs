@@ -2,7 +2,7 @@
 
 mod approximate;
 mod biology;
-mod common;
+pub(crate) mod common;
 mod formats;
 mod genome;
 mod long;
