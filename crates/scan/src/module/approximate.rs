@@ -1,16 +1,16 @@
 //! Module `approx`: approximate search of byte patterns, by edit distance or by Hamming distance.
 //!
-//! Each block yields the ends of matches in its own range, as clusters of adjacent ends (`approximate/cluster.rs`); folding joins
-//! clusters across the borders of blocks. Sequences of molecules belong to the module `bio`.
+//! Each block yields the ends of matches in its own range, as plateaus of adjacent ends (`approximate/plateau.rs`); folding joins
+//! plateaus across the borders of blocks. Sequences of molecules belong to the module `bio`.
 
 pub(super) mod alignment;
-pub(super) mod cluster;
 pub(super) mod ends;
+pub(super) mod plateau;
 
 use crate::item::{Item, ItemId};
 use crate::module::{Block, Division, Flow, Module, ModuleError, Outputs};
 use alignment::align;
-use cluster::{Match, Pending, push_end};
+use plateau::{Match, Pending, push_end};
 use sassy::Searcher;
 use sassy::profiles::Ascii;
 
@@ -51,11 +51,11 @@ pub struct Approximate {
     options: ApproximateOptions,
 }
 
-/// Hit of an approximate search: the best match of a cluster of adjacent ends.
+/// Hit of an approximate search: a local minimum of the distance among adjacent ends.
 ///
-/// The end is the one with the least distance in the cluster, the leftmost of equal ones. The start is the one with the least
+/// The end is the leftmost one of adjacent ends with equal distances, of which no neighbour has a smaller one. The start is the one with the least
 /// distance for this end; of equal ones that whose text is nearest to the pattern in length, then that of the shorter text.
-/// Hits of an item are ordered by the last ends of their clusters, then by pattern.
+/// Hits of an item are ordered by the last of these ends, then by pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApproximateHit {
     /// Item that holds the hit.
@@ -126,17 +126,17 @@ impl Approximate {
         matches: Vec<Match>,
         out: &mut Outputs<'_, ApproximateHit>,
     ) {
-        for Match { cluster, start, text } in matches {
+        for Match { plateau, start, text } in matches {
             if self.is_enough(state) {
                 return;
             }
             state.hits += 1;
             out.push(ApproximateHit {
                 item: item.id(),
-                pattern: cluster.lane,
+                pattern: plateau.lane,
                 start,
-                end: cluster.best,
-                distance: cluster.distance,
+                end: plateau.first,
+                distance: plateau.distance,
                 text,
             });
         }
@@ -173,13 +173,13 @@ impl Module for Approximate {
         }
         let from = block.own.start;
         let mut partial = Partial::default();
-        let mut clusters = Vec::new();
-        // One cluster more than there may be hits: the last one may go on behind the block.
-        let room = options.most.map_or(usize::MAX, |most| most.saturating_add(1) as usize);
+        let mut plateaus = Vec::new();
+        // Two more than there may be hits: the first one may go on from the block before, the last one behind the block.
+        let room = options.most.map_or(usize::MAX, |most| most.saturating_add(2) as usize);
         for (number, pattern) in options.patterns.iter().enumerate() {
             let push = |end: usize, distance: u32| {
-                if clusters.len() <= room {
-                    push_end(&mut clusters, number, block.offset + end as u64, distance);
+                if plateaus.len() <= room {
+                    push_end(&mut plateaus, number, block.offset + end as u64, distance);
                 }
             };
             match options.metric {
@@ -188,13 +188,13 @@ impl Module for Approximate {
                 }
                 Metric::Hamming => ends::hamming_ends(pattern, options.distance, text, from, push),
             }
-            for cluster in clusters.drain(..) {
-                let end = (cluster.best - block.offset) as usize;
+            for plateau in plateaus.drain(..) {
+                let end = (plateau.first - block.offset) as usize;
                 let length = match options.metric {
-                    Metric::Edit => edit_length(pattern, &text[..end], cluster.distance),
+                    Metric::Edit => edit_length(pattern, &text[..end], plateau.distance),
                     Metric::Hamming => pattern.len(),
                 };
-                partial.matches.push(Match::new(cluster, original, block.offset, length));
+                partial.matches.push(Match::new(plateau, original, block.offset, length));
             }
         }
         Ok(partial)

@@ -67,11 +67,11 @@ pub struct Biology {
     longest: usize,
 }
 
-/// Hit of a sequence search: the best match of a cluster of adjacent ends on one strand.
+/// Hit of a sequence search: a local minimum of the distance among adjacent ends on one strand.
 ///
 /// Letters are the same if one base or amino acid exists that both stand for. An end whose match has too large a share of unknown
-/// letters is no end. Best end and start are chosen as by the module `approx`, in the forward text on both strands. Hits of a
-/// record are ordered by the last ends of their clusters, then by pattern, then by strand.
+/// letters is no end. End and start are chosen as by the module `approx`, in the forward text on both strands. Hits of a
+/// record are ordered by the last of adjacent ends with equal distances, then by pattern, then by strand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BiologyHit {
     /// Item that holds the hit.
@@ -188,7 +188,13 @@ impl Biology {
         records.finish(&mut sink)
     }
 
-    fn event(&self, scanner: &mut Scanner, item: &Item<'_>, event: Event<'_>, out: &mut Outputs<'_, BiologyHit>) {
+    fn event(
+        &self,
+        scanner: &mut Scanner,
+        item: &Item<'_>,
+        event: Event<'_>,
+        out: &mut Outputs<'_, BiologyHit>,
+    ) {
         match event {
             Event::Begin(name) => scanner.begin(name),
             Event::Letters(bytes) => scanner.push(self, item, bytes, out),

@@ -5,8 +5,8 @@
 use crate::item::Item;
 use crate::module::Outputs;
 use crate::module::approximate::alignment::align;
-use crate::module::approximate::cluster::{Match, Pending, push_end};
 use crate::module::approximate::ends::{edit_ends, searcher};
+use crate::module::approximate::plateau::{Match, Pending, push_end};
 use crate::module::biology::alphabet::{Alphabet, BLANK, ProteinProfile};
 use crate::module::biology::unknown::UnknownCounts;
 use crate::module::biology::{Biology, BiologyHit};
@@ -135,10 +135,10 @@ impl Scanner {
                 };
                 align(pattern.len(), window.len(), same).length
             };
-            let mut clusters = Vec::new();
+            let mut plateaus = Vec::new();
             let mut push = |end: usize, distance: u32| {
                 if unknown.is_admissible(end, pattern.len(), distance, most, || length(end, distance)) {
-                    push_end(&mut clusters, number, offset + end as u64, distance);
+                    push_end(&mut plateaus, number, offset + end as u64, distance);
                 }
             };
             let ranges = match &mut candidates {
@@ -159,9 +159,9 @@ impl Scanner {
                     }
                 }
             }
-            for cluster in clusters {
-                let length = length((cluster.best - offset) as usize, cluster.distance);
-                matches.push(Match::new(cluster, text, offset, length));
+            for plateau in plateaus {
+                let length = length((plateau.first - offset) as usize, plateau.distance);
+                matches.push(Match::new(plateau, text, offset, length));
             }
         }
         matches
@@ -174,20 +174,20 @@ impl Scanner {
         matches: Vec<Match>,
         out: &mut Outputs<'_, BiologyHit>,
     ) {
-        for Match { cluster, start, text } in matches {
+        for Match { plateau, start, text } in matches {
             if self.is_enough(module) {
                 return;
             }
             self.hits += 1;
-            let lane = &module.lanes[cluster.lane];
+            let lane = &module.lanes[plateau.lane];
             out.push(BiologyHit {
                 item: item.id(),
                 record: self.record.clone(),
                 pattern: lane.pattern,
                 strand: lane.strand,
                 start,
-                end: cluster.best,
-                distance: cluster.distance,
+                end: plateau.first,
+                distance: plateau.distance,
                 text,
             });
         }

@@ -31,7 +31,7 @@ fn expected(options: &ApproximateOptions, text: &[u8]) -> Vec<Plain> {
     hits.collect()
 }
 
-/// Options and a text; patterns of few letters, so that there are many matches, clusters and ties.
+/// Options and a text; patterns of few letters, so that there are many matches, minima and ties.
 fn search(letters: &'static [u8]) -> impl Strategy<Value = (ApproximateOptions, Vec<u8>)> {
     let short = prop::collection::vec(prop::sample::select(letters), 1..12);
     let long = prop::collection::vec(prop::sample::select(letters), 60..200);
@@ -65,14 +65,29 @@ proptest! {
 }
 
 #[test]
-fn a_cluster_over_many_blocks_is_one_hit() {
+fn a_plateau_over_many_blocks_is_one_hit_at_most() {
     let options = ApproximateOptions { patterns: vec![b"aaab".to_vec()], distance: 1, ..Default::default() };
     let module = Approximate::new(options).unwrap();
     let mut text = vec![b'a'; 50_000];
     text[40_000] = b'b';
     let hits = plain(outputs(&module, &text, &[997]));
     assert_eq!(hits[0], (0, 39_997, 40_001, 0, b"aaab".to_vec()));
-    assert_eq!(hits.len(), 2, "one cluster up to the `b`, one behind it: {hits:?}");
+    assert_eq!(hits.len(), 2, "the `b`, and the plateau behind it; that in front falls to the `b`: {hits:?}");
+}
+
+#[test]
+fn an_exact_copy_is_a_hit_whatever_distance_is_allowed() {
+    let text = b"neexxx needle needlenedle needle nexdle";
+    let mut hits: Vec<Vec<Plain>> = Vec::new();
+    for distance in 0..6 {
+        let patterns = vec![b"needle".to_vec()];
+        let options = ApproximateOptions { patterns, distance, ..Default::default() };
+        hits.push(plain(outputs(&Approximate::new(options).unwrap(), text, &[])));
+    }
+    assert_eq!(hits[0].len(), 3);
+    for pair in hits.windows(2) {
+        assert!(pair[0].iter().all(|hit| pair[1].contains(hit)), "{pair:?}");
+    }
 }
 
 #[test]

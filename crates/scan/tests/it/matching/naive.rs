@@ -1,4 +1,4 @@
-//! Naive reference: full dynamic programming for ends and starts, and clusters of adjacent ends.
+//! Naive reference: full dynamic programming for ends and starts, and local minima of the distance.
 
 /// Hit without an item: start, end and distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -6,7 +6,7 @@ pub(crate) struct Found {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) distance: u32,
-    /// Last end of the cluster: hits are ordered by it.
+    /// Last of the adjacent ends with this distance: hits are ordered by it.
     pub(crate) last: usize,
 }
 
@@ -45,19 +45,20 @@ fn edit_length(pattern: &[u8], text: &[u8], same: impl Fn(u8, u8) -> bool) -> us
     (0..=width).min_by_key(|length| (row[*length], length.abs_diff(pattern.len()), *length)).unwrap()
 }
 
-/// Joins adjacent ends; each is its place, its distance and the length of its match.
-fn clusters(ends: impl Iterator<Item = (usize, u32, usize)>) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
-    for (end, distance, length) in ends {
-        let next = Found { start: end - length, end, distance, last: end };
-        match found.last_mut() {
-            Some(found) if found.last + 1 == end => {
-                *found = if distance < found.distance { next } else { Found { last: end, ..*found } };
-            }
-            _ => found.push(next),
-        }
-    }
-    found
+/// Ends beside which no adjacent end has a smaller distance, the leftmost of equal ones; each is its place, its distance and the
+/// length of its match.
+fn minima(ends: impl Iterator<Item = (usize, u32, usize)>) -> Vec<Found> {
+    let ends: Vec<_> = ends.collect();
+    let distance_at = |end: usize| {
+        let found = ends.binary_search_by_key(&end, |(end, ..)| *end);
+        found.map_or(u32::MAX, |at| ends[at].1)
+    };
+    let hits = ends.iter().filter_map(|(end, distance, length)| {
+        let last = (*end..).find(|end| distance_at(end + 1) != *distance)?;
+        let is_minimum = distance_at(end - 1) > *distance && distance_at(last + 1) > *distance;
+        is_minimum.then_some(Found { start: end - length, end: *end, distance: *distance, last })
+    });
+    hits.collect()
 }
 
 /// Hits of an edit-distance search; `keep` tells for the text of an end whether it is one.
@@ -73,7 +74,7 @@ pub(crate) fn edit_hits(
         let window = &text[usize::saturating_sub(end, 2 * pattern.len())..end];
         (end, distance, edit_length(pattern, window, same))
     });
-    clusters(ends.filter(|(end, _, length)| keep(&text[end - length..*end])))
+    minima(ends.filter(|(end, _, length)| keep(&text[end - length..*end])))
 }
 
 /// Hits of a Hamming-distance search.
@@ -88,5 +89,5 @@ pub(crate) fn hamming_hits(
     });
     let length = pattern.len();
     let ends = (length..).zip(windows).filter(|(_, distance)| *distance <= most);
-    clusters(ends.map(|(end, distance)| (end, distance, length)))
+    minima(ends.map(|(end, distance)| (end, distance, length)))
 }
