@@ -103,9 +103,9 @@ fn files(stand: &Stand, report: &mut Report) -> Result<(), BenchError> {
     report.say(&format!(
         "Seconds for {} files, one after the other, and for one file of their size, in three scenarios. *None*: the catalog is \
          at a third site only; a write sends the bytes to the resource and makes the entry there, a read asks there first. \
-         *Synchronous*: the client asks all sites after each file until they have the same operations. *Asynchronous*: the \
-         client returns when its site has the file. Remote files are read by the client's own site. The paper's seconds are for \
-         {FILES} files, in brackets, and its ratios are the goals.",
+         *Synchronous*: after each file that it has written the client asks all sites until they have the same operations. \
+         *Asynchronous*: the client returns when its site has the file; reads are the same in both. Remote files are read by \
+         the client's own site. The paper's seconds are for {FILES} files, in brackets, and its ratios are the goals.",
         stand.files
     ));
     for (at, table) in TABLES.iter().enumerate() {
