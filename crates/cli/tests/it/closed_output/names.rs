@@ -74,8 +74,8 @@ fn many_names_are_changed_though_nobody_reads_it() {
     assert_eq!(site.ends("meta ls /lab/many/file-007 --json", 0).lines().len(), MANY);
     deaf.run("meta set /lab/many/file-007 attribute-000=other");
     assert!(site.ends("meta ls /lab/many/file-007", 0).out.contains("other"));
-    let lines: String = (0..MANY).map(|at| format!("/lab/many/file-{at:03},{at}\n")).collect();
-    fs::write(dir.join("many.csv"), format!("path,number\n{lines}")).unwrap();
+    let lines: Vec<String> = (0..MANY).map(|at| format!("/lab/many/file-{at:03},{at}\n")).collect();
+    fs::write(dir.join("many.csv"), format!("path,number\n{}", lines.concat())).unwrap();
     deaf.run("meta import many.csv --json");
     let found = site.ends("find /lab/many --meta number_>=_0", 0).out.lines().count();
     assert_eq!(found, MANY);
