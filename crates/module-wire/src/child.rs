@@ -3,12 +3,14 @@
 use crate::arguments::HostArguments;
 use crate::memory::SharedMemory;
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::Access;
 use rustix::process::{Pid, PidfdFlags};
+use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -32,7 +34,7 @@ impl Child {
         let (socket, theirs) = UnixStream::pair()?;
         let (messages, their_messages) = UnixStream::pair()?;
         messages.set_nonblocking(true)?;
-        let process = Command::new(program)
+        let process = Command::new(found(program, std::env::var_os("PATH").as_deref()))
             .args(arguments.command_line())
             .env_clear()
             // An interrupt from the terminal is for the scan, which ends its processes itself.
@@ -75,8 +77,45 @@ impl Child {
     }
 }
 
+/// Path of a program that is given by its name alone: the first of that name in the folders of `path`. The process has no
+/// environment, so that the system would look in its default folders.
+fn found(program: &Path, path: Option<&OsStr>) -> PathBuf {
+    let is_name = program.components().count() == 1 && program.file_name() == Some(program.as_os_str());
+    let folders = path.filter(|_| is_name).map(|path| std::env::split_paths(path).collect::<Vec<_>>());
+    let candidates = folders.into_iter().flatten().map(|folder| folder.join(program));
+    let mut programs =
+        candidates.filter(|path| rustix::fs::access(path, Access::EXEC_OK).is_ok() && path.is_file());
+    programs.next().unwrap_or_else(|| program.to_owned())
+}
+
 impl Drop for Child {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_program_is_found_in_the_path_of_the_scan() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = ["folder", "text", "program", "later"];
+        let [folder, text, program, later] = names.map(|name| dir.path().join(name));
+        fs::create_dir_all(folder.join("module")).unwrap();
+        for (place, mode) in [(&text, 0o644), (&program, 0o755), (&later, 0o755)] {
+            fs::create_dir(place).unwrap();
+            fs::write(place.join("module"), "").unwrap();
+            fs::set_permissions(place.join("module"), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let path = std::env::join_paths([&folder, &text, &program, &later]).unwrap();
+        assert_eq!(found(Path::new("module"), Some(&path)), program.join("module"));
+        for given in ["other", "./module", "/x/module"] {
+            assert_eq!(found(Path::new(given), Some(&path)), Path::new(given));
+        }
+        assert_eq!(found(Path::new("module"), None), Path::new("module"));
     }
 }
