@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Step};
 use crate::frame::{MAX_ANSWER_BYTES, MAX_LOG_BYTES, MAX_LOG_LINES, Reader, WireError, Writer};
-use crate::{MAX_OUTPUT_BYTES, MAX_OUTPUTS};
+use crate::{MAX_OUTPUT_BYTES, PART_OUTPUTS};
 
 /// Result that a module emitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub struct Results {
     pub log: Vec<String>,
     /// The module needs no further block of this item.
     pub enough: bool,
+    /// Further results of the same request follow in the next frame.
+    pub more: bool,
 }
 
 /// Answer of a module process to one request, or to its start.
@@ -71,7 +73,7 @@ impl Answer {
             }
             Self::Results(results) => {
                 let mut writer = Writer::begin(into, RESULTS);
-                writer.u8(results.enough.into()).u32(results.outputs.len() as u32);
+                writer.u8(results.enough.into()).u8(results.more.into()).u32(results.outputs.len() as u32);
                 for output in &results.outputs {
                     writer.u64(output.offset.unwrap_or(NONE)).bytes(&output.bytes);
                 }
@@ -106,8 +108,8 @@ impl Answer {
                 Self::Ready(Ready { overlap, confined: reader.flag("confinement flag")? })
             }
             RESULTS => {
-                let enough = reader.flag("enough flag")?;
-                let count = reader.count("number of results", MAX_OUTPUTS as usize)?;
+                let (enough, more) = (reader.flag("enough flag")?, reader.flag("flag of further results")?);
+                let count = reader.count("number of results", PART_OUTPUTS as usize)?;
                 // A short message cannot make us allocate for a large count.
                 let mut outputs = Vec::with_capacity(count.min(reader.left() / LEAST_OUTPUT_BYTES));
                 for _ in 0..count {
@@ -115,7 +117,7 @@ impl Answer {
                     let bytes = reader.bytes("result", MAX_OUTPUT_BYTES as usize)?.to_vec();
                     outputs.push(Output { offset: (offset != NONE).then_some(offset), bytes });
                 }
-                Self::Results(Results { outputs, log: decode_log(&mut reader)?, enough })
+                Self::Results(Results { outputs, log: decode_log(&mut reader)?, enough, more })
             }
             FAILED => {
                 let step = Step::of_code(reader.u8("step")?)?;
@@ -155,8 +157,9 @@ mod tests {
         prop_oneof![
             (proptest::option::of(any::<u32>()), any::<bool>())
                 .prop_map(|(overlap, confined)| Answer::Ready(Ready { overlap, confined })),
-            (proptest::collection::vec(output, 0..8), log(), any::<bool>())
-                .prop_map(|(outputs, log, enough)| Answer::Results(Results { outputs, log, enough })),
+            (proptest::collection::vec(output, 0..8), log(), any::<(bool, bool)>()).prop_map(
+                |(outputs, log, (enough, more))| Answer::Results(Results { outputs, log, enough, more })
+            ),
             (0..Step::ALL.len(), failures(), log()).prop_map(|(step, failure, log)| Answer::Failed {
                 step: Step::ALL[step],
                 failure,
@@ -201,9 +204,9 @@ mod tests {
 
     #[test]
     fn a_large_count_in_a_short_answer_is_refused() {
-        let payload = [&[RESULTS, 0], (MAX_OUTPUTS).to_le_bytes().as_slice()].concat();
+        let payload = [&[RESULTS, 0, 0], PART_OUTPUTS.to_le_bytes().as_slice()].concat();
         assert_eq!(Answer::decode(&payload), Err(WireError::Short("offset of a result")));
-        let payload = [&[RESULTS, 0], (MAX_OUTPUTS + 1).to_le_bytes().as_slice()].concat();
+        let payload = [&[RESULTS, 0, 0], (PART_OUTPUTS + 1).to_le_bytes().as_slice()].concat();
         assert!(matches!(Answer::decode(&payload), Err(WireError::TooLong { .. })));
     }
 }

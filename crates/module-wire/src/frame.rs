@@ -17,9 +17,9 @@ pub const MAX_LOG_LINES: usize = 64;
 pub const MAX_LOG_BYTES: usize = 1 << 10;
 /// Longest payload of a request: a name and some integers.
 pub const MAX_REQUEST_BYTES: usize = MAX_NAME_BYTES + 64;
-/// Longest payload of an answer: as many results and log lines as the ceilings of the limits allow.
+/// Longest payload of an answer: as many results and log lines as one frame may have.
 pub const MAX_ANSWER_BYTES: usize =
-    super::MAX_OUTPUT_BYTES as usize + 12 * super::MAX_OUTPUTS as usize + 2 * MAX_LOG_LINES * MAX_LOG_BYTES;
+    super::MAX_OUTPUT_BYTES as usize + 12 * super::PART_OUTPUTS as usize + 2 * MAX_LOG_LINES * MAX_LOG_BYTES;
 /// Bytes of a frame's head: the length of its payload.
 pub(crate) const HEAD_BYTES: usize = 4;
 

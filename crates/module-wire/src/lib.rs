@@ -28,7 +28,9 @@ pub use frame::{
     MAX_ANSWER_BYTES, MAX_ARGUMENT_BYTES, MAX_LOG_BYTES, MAX_LOG_LINES, MAX_NAME_BYTES, MAX_REQUEST_BYTES,
     MAX_TEXT_BYTES, WireError,
 };
-pub use limits::{Fuel, Limits, MAX_BLOCK_BYTES, MAX_MEMORY_BYTES, MAX_OUTPUT_BYTES, MAX_OUTPUTS};
+pub use limits::{
+    Fuel, Limits, MAX_BLOCK_BYTES, MAX_MEMORY_BYTES, MAX_OUTPUT_BYTES, PART_BYTES, PART_OUTPUTS,
+};
 pub use memory::SharedMemory;
 pub use process::ModuleProcess;
 pub use request::Request;

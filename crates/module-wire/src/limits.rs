@@ -6,9 +6,15 @@ use std::time::Duration;
 pub const MAX_BLOCK_BYTES: u64 = 256 << 20;
 /// Ceiling of `Limits::memory`: all that 32-bit WebAssembly can address.
 pub const MAX_MEMORY_BYTES: u64 = 4 << 30;
-/// Ceiling of `Limits::outputs`: bounds the length of an answer.
-pub const MAX_OUTPUTS: u32 = 1 << 20;
-/// Ceiling of `Limits::output_bytes`: bounds the length of an answer.
+/// Ceiling of `Limits::outputs`: the scan keeps the results of a block until all are there.
+const MAX_CALL_OUTPUTS: u32 = 1 << 26;
+/// Ceiling of `Limits::output_bytes`, for the same reason.
+const MAX_CALL_OUTPUT_BYTES: u32 = 1 << 30;
+/// Number of results in one frame: more of them follow in further frames.
+pub const PART_OUTPUTS: u32 = 1 << 16;
+/// Bytes of results in one frame, unless a single result is longer.
+pub const PART_BYTES: u32 = 1 << 20;
+/// Longest single result, in bytes: it fits a frame.
 pub const MAX_OUTPUT_BYTES: u32 = 16 << 20;
 /// Ceiling of each duration in `Limits`: longer means a wrong unit.
 const MAX_TIME: Duration = Duration::from_hours(1);
@@ -62,8 +68,9 @@ impl Default for Limits {
             fuel: None,
             memory: 64 << 20,
             block_bytes: 4 << 20,
-            outputs: 1 << 16,
-            output_bytes: 1 << 20,
+            // One for each byte of a block.
+            outputs: 4 << 20,
+            output_bytes: 64 << 20,
         }
     }
 }
@@ -85,8 +92,8 @@ impl Limits {
         within("the grace time in ms", millis(self.grace), 1, longest)?;
         within("the memory in bytes", self.memory, 1 << 16, MAX_MEMORY_BYTES)?;
         within("the block length in bytes", self.block_bytes, 1, MAX_BLOCK_BYTES)?;
-        within("the number of results", self.outputs.into(), 1, MAX_OUTPUTS.into())?;
-        within("the bytes of results", self.output_bytes.into(), 1, MAX_OUTPUT_BYTES.into())
+        within("the number of results", self.outputs.into(), 1, MAX_CALL_OUTPUTS.into())?;
+        within("the bytes of results", self.output_bytes.into(), 1, MAX_CALL_OUTPUT_BYTES.into())
     }
 }
 

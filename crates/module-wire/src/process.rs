@@ -199,15 +199,26 @@ impl ModuleProcess {
             Err(error) => return Err(self.lost(error, time)),
         }
         let mut joined = Results::default();
-        for _ in 0..=count {
-            match self.receive(time, deadline)? {
-                Answer::Results(results) => {
-                    joined.outputs.extend(results.outputs);
-                    joined.log.extend(results.log.iter().map(|line| printable(line)));
-                    joined.enough = results.enough;
-                }
-                _ => return Err(self.fail(Cause::WrongAnswer)),
+        let mut bytes = 0;
+        let mut answers = 0;
+        while answers <= count {
+            let Answer::Results(results) = self.receive(time, deadline)? else {
+                return Err(self.fail(Cause::WrongAnswer));
+            };
+            // The process keeps these limits for each request.
+            bytes += results.outputs.iter().map(|output| output.bytes.len() as u64).sum::<u64>();
+            let most = u64::from(calls);
+            let outputs = (joined.outputs.len() + results.outputs.len()) as u64;
+            if outputs > most * u64::from(self.limits.outputs)
+                || bytes > most * u64::from(self.limits.output_bytes)
+                || (results.more && results.outputs.is_empty())
+            {
+                return Err(self.fail(Cause::WrongAnswer));
             }
+            joined.outputs.extend(results.outputs);
+            joined.log.extend(results.log.iter().map(|line| printable(line)));
+            joined.enough = results.enough;
+            answers += u32::from(!results.more);
         }
         frames.clear();
         self.pending.0 = frames;

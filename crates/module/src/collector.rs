@@ -1,12 +1,22 @@
 //! Results and log lines of one request, within the limits of both.
 
-use holdfast_module_wire::{Failure, Limits, MAX_LOG_BYTES, MAX_LOG_LINES, Output, Results};
+use holdfast_module_wire::{
+    Answer, Channel, Failure, Limits, MAX_LOG_BYTES, MAX_LOG_LINES, MAX_OUTPUT_BYTES, Output, PART_BYTES,
+    PART_OUTPUTS, Results,
+};
 
 /// Collector of everything that a module emits and logs.
 #[derive(Debug)]
 pub(crate) struct Collector {
+    /// Results and log lines that were not sent.
     results: Results,
+    /// Bytes of these results.
+    waiting: u32,
+    /// Number of results of the request, and their bytes.
+    outputs: u32,
     bytes: u32,
+    /// Way of full frames to the scan; `None`: all results wait.
+    parts: Option<Channel>,
     most_outputs: u32,
     most_bytes: u32,
     accepts: bool,
@@ -17,11 +27,19 @@ impl Collector {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             results: Results::default(),
+            waiting: 0,
+            outputs: 0,
             bytes: 0,
+            parts: None,
             most_outputs: limits.outputs,
             most_bytes: limits.output_bytes,
             accepts: false,
         }
+    }
+
+    /// Sends results from here on as soon as they fill a frame.
+    pub(crate) fn send_parts(&mut self, channel: Channel) {
+        self.parts = Some(channel);
     }
 
     /// Accepts results from here on: an item begins, or the scan ends.
@@ -34,8 +52,11 @@ impl Collector {
         if !self.accepts {
             return Err(Failure::Garbage("it called emit before its first item".to_owned()));
         }
-        if self.results.outputs.len() >= self.most_outputs as usize {
+        if self.outputs >= self.most_outputs {
             return Err(Failure::Outputs(self.most_outputs));
+        }
+        if length > MAX_OUTPUT_BYTES {
+            return Err(Failure::OutputBytes(MAX_OUTPUT_BYTES.min(self.most_bytes)));
         }
         match self.bytes.checked_add(length) {
             Some(bytes) if bytes <= self.most_bytes => Ok(()),
@@ -54,9 +75,26 @@ impl Collector {
                     .map_err(|_| Failure::Garbage(format!("it called emit with the offset {offset}")))?,
             ),
         };
+        let is_full =
+            self.results.outputs.len() >= PART_OUTPUTS as usize || self.waiting + length > PART_BYTES;
+        if is_full && !self.results.outputs.is_empty() {
+            self.send()?;
+        }
+        self.outputs += 1;
         self.bytes += length;
+        self.waiting += length;
         self.results.outputs.push(Output { offset, bytes: bytes.to_vec() });
         Ok(())
+    }
+
+    /// Sends the waiting results; the rest of the answer follows.
+    fn send(&mut self) -> Result<(), Failure> {
+        let Some(channel) = &mut self.parts else { return Ok(()) };
+        self.waiting = 0;
+        let outputs = std::mem::take(&mut self.results.outputs);
+        let mut frame = Vec::new();
+        Answer::Results(Results { outputs, more: true, ..Results::default() }).encode(&mut frame);
+        channel.send(&frame, None).map_err(|error| Failure::System(error.to_string()))
     }
 
     /// Adds a log line; long lines are cut and lines above the limit are dropped.
@@ -69,9 +107,9 @@ impl Collector {
         }
     }
 
-    /// Takes all results and log lines, and starts anew.
+    /// Takes the results and log lines that were not sent, and starts anew.
     pub(crate) fn take(&mut self) -> Results {
-        self.bytes = 0;
+        (self.waiting, self.outputs, self.bytes) = (0, 0, 0);
         std::mem::take(&mut self.results)
     }
 }

@@ -3,7 +3,7 @@
 use crate::budget::Clock;
 use crate::exports::Exports;
 use crate::imports::{self, State, outside};
-use holdfast_module_wire::{ABI_VERSION, Failure, HostArguments, Limits, Results, Step};
+use holdfast_module_wire::{ABI_VERSION, Channel, Failure, HostArguments, Limits, Results, Step};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
@@ -151,7 +151,12 @@ impl Guest {
         finished.map_err(|failure| (Step::Finish, failure))
     }
 
-    /// Takes everything that the module emitted and logged.
+    /// Sends results from here on as soon as they fill a frame.
+    pub(crate) fn send_parts(&mut self, channel: Channel) {
+        self.store.data_mut().collector.send_parts(channel);
+    }
+
+    /// Takes everything that the module emitted and logged, and that was not sent.
     pub(crate) fn take(&mut self) -> Results {
         self.store.data_mut().collector.take()
     }

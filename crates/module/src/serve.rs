@@ -23,6 +23,7 @@ pub(crate) fn serve(arguments: &HostArguments) -> Result<(), String> {
         return Err("standard input is not the socket of a scan; see --describe".to_owned());
     }
     let watched = socket.try_clone().map_err(system)?;
+    let parts = socket.try_clone().map_err(system)?;
     let mut channel = Channel::new(UnixStream::from(socket));
     let loaded = load(arguments, watched);
     let mut frame = Vec::new();
@@ -35,6 +36,7 @@ pub(crate) fn serve(arguments: &HostArguments) -> Result<(), String> {
             return Ok(());
         }
     };
+    guest.send_parts(Channel::new(UnixStream::from(parts)));
     Answer::Ready(ready).encode(&mut frame);
     let mut open = false;
     loop {

@@ -202,24 +202,22 @@ fn results_are_bounded() {
             "(loop $again (call $emit (i64.const 0) (i32.const 0) (i32.const {length})) (br $again))"
         ))
     };
-    check(&[
-        (
-            &[("hf_block", &emit(0))],
-            "the module my.wasm emitted more than 65536 results on a block of a.log at offset 0: ended",
-        ),
-        (
-            &[("hf_block", &emit(1000))],
-            "the module my.wasm emitted more than 1 MiB of results on a block of a.log at offset 0: ended",
-        ),
-    ]);
-    // As many as the limits allow are passed on, with their order.
+    let limits = || Limits { outputs: 200_000, output_bytes: 4 << 20, ..metered() };
+    for (length, most) in [(0, "200000 results"), (1000, "4 MiB of results")] {
+        let text = failed(&[("hf_block", &emit(length))], limits());
+        assert_eq!(
+            text,
+            format!("the module my.wasm emitted more than {most} on a block of a.log at offset 0: ended")
+        );
+    }
+    // As many as the limits allow are passed on, with their order, in as many frames as they need.
     let body = "(local $i i64) (loop $again
         (call $emit (local.get $i) (i32.const 0) (i32.const 16))
         (local.set $i (i64.add (local.get $i) (i64.const 1)))
-        (br_if $again (i64.lt_u (local.get $i) (i64.const 65536))))";
-    let mut process = ModuleFile::with(&[("hf_block", &block(body))]).start(&[], metered()).unwrap();
+        (br_if $again (i64.lt_u (local.get $i) (i64.const 200000))))";
+    let mut process = ModuleFile::with(&[("hf_block", &block(body))]).start(&[], limits()).unwrap();
     let outputs = scan(&mut process).unwrap().remove(0).outputs;
-    assert!(outputs.len() == 65536 && outputs.iter().all(|output| output.bytes.len() == 16));
+    assert!(outputs.len() == 200_000 && outputs.iter().all(|output| output.bytes.len() == 16));
     assert!(outputs.iter().enumerate().all(|(at, output)| output.offset == Some(at as u64)));
 }
 
