@@ -64,14 +64,19 @@ beside: deps-bench ## Compare with file systems and a database on an emulated dr
 figures: deps-build ## Draw the figures of that comparison into docs/figures
 	cargo run --quiet --release --locked -p holdfast-bench --example figures
 
-install: build ## Build release programs and install them in PREFIX (/usr/local)
+install: build ## Build release programs, and install them with documents and SDK in PREFIX (/usr/local)
 	@set -e; for program in holdfast holdfast-recorder holdfast-module; do \
 	  [ -e "$(BIN)/$$program" ] || continue; \
 	  scripts/split-debug "$(BIN)/$$program"; \
 	  install -D -m 755 -t "$(DESTDIR)$(PREFIX)/bin" "$(BIN)/$$program"; \
 	  install -D -m 644 -t "$(DESTDIR)$(PREFIX)/bin/.debug" "$(BIN)/$$program.debug"; \
 	done
-	@echo "installed holdfast and holdfast-recorder in $(DESTDIR)$(PREFIX)/bin"
+	install -d "$(DESTDIR)$(PREFIX)/share/holdfast/docs/figures"
+	cp -R sdk "$(DESTDIR)$(PREFIX)/share/holdfast/"
+	install -m 644 -t "$(DESTDIR)$(PREFIX)/share/holdfast" README.md ARCHITECTURE.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT
+	install -m 644 -t "$(DESTDIR)$(PREFIX)/share/holdfast/docs" docs/*.md
+	install -m 644 -t "$(DESTDIR)$(PREFIX)/share/holdfast/docs/figures" docs/figures/*.md docs/figures/*.svg
+	@echo "installed holdfast and holdfast-recorder in $(DESTDIR)$(PREFIX)/bin, documents and SDK in $(DESTDIR)$(PREFIX)/share/holdfast"
 
 build: deps-build ## Build the two release programs, for use: optimised, which takes longer than `make programs`
 	cargo build --release --bins --locked -p holdfast-cli -p holdfast-recorder

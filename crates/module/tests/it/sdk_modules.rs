@@ -9,8 +9,17 @@ pub fn sdk() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk")
 }
 
+/// Copies the SDK into a folder, as `make install` does: it builds without the workspace.
+pub fn copied_sdk(folder: &Path) -> PathBuf {
+    let copied = Command::new("cp").arg("-R").arg(sdk()).arg(folder).status().unwrap();
+    assert!(copied.success());
+    folder.join("sdk")
+}
+
 /// Builds the Rust example; `None` where its target is not installed.
 pub fn rust_lines() -> Option<PathBuf> {
+    let folder = tempfile::tempdir().unwrap();
+    let sdk = copied_sdk(folder.path());
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rust-lines");
     let output = Command::new(env!("CARGO"))
         .args([
@@ -23,7 +32,7 @@ pub fn rust_lines() -> Option<PathBuf> {
             "wasm32-unknown-unknown",
         ])
         .arg("--manifest-path")
-        .arg(sdk().join("examples/rust-lines/Cargo.toml"))
+        .arg(sdk.join("examples/rust-lines/Cargo.toml"))
         .arg("--target-dir")
         .arg(&target)
         .output()
