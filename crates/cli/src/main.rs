@@ -7,6 +7,7 @@ mod commands;
 mod distant;
 mod folders;
 mod interruption;
+mod item_name;
 mod out;
 mod progress;
 mod prometheus;

@@ -51,6 +51,12 @@ impl Out {
         self.written(written)
     }
 
+    /// A line for people that begins with a name, which need not be text.
+    pub(crate) fn line_of(&mut self, name: &[u8], line: impl fmt::Display) -> Result<()> {
+        let written = self.to.write_all(name).and_then(|()| writeln!(self.to, "{line}"));
+        self.written(written)
+    }
+
     /// Bytes as they are.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         let written = self.to.write_all(bytes);
@@ -113,6 +119,12 @@ pub(crate) fn broken(error: &io::Error) -> Failure {
 /// Notices of the libraries, on standard error.
 pub(crate) fn notices() -> Notices {
     Notices::new(say)
+}
+
+/// Prints a complaint about something whose name need not be text.
+pub(crate) fn say_of(name: &[u8], text: &str) {
+    let line = [b"holdfast: ", name, b": ", text.as_bytes(), b"\n"].concat();
+    let _ = io::stderr().write_all(&line);
 }
 
 /// Prints a notice or a complaint on standard error.

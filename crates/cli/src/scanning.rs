@@ -1,7 +1,8 @@
 //! Scans as commands run them: troubles on standard error, the report, and the end of the command.
 
 use crate::args::ScanArgs;
-use crate::out::{Out, say};
+use crate::item_name;
+use crate::out::{Out, say, say_of};
 use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{ByteSize, counted};
 use holdfast_client::json::{ScanReport, ScannedItem};
@@ -39,7 +40,7 @@ pub(crate) fn run<M: Module>(
         &mut |item, reason| {
             told += 1;
             if told <= MOST_TOLD {
-                say(&format!("{}: {reason}", item.id()));
+                say_of(&item_name::shown(&item.id()), reason);
             }
         },
     )?;
@@ -98,6 +99,7 @@ fn explain(report: &Report, json: bool) -> Result<()> {
 pub(crate) fn item(item: &ItemId) -> ScannedItem<'_> {
     ScannedItem {
         source: &item.container.source,
+        source_bytes: item_name::source_bytes(&item.container),
         stream: item.container.stream.as_deref(),
         ordinal: item.ordinal,
         arrival_ns: item.arrival_ns,

@@ -1,6 +1,8 @@
 //! Items of a scan: files and elements, and their names.
 
+use holdfast_vault::Place;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +13,7 @@ pub struct Container {
     pub source: Arc<str>,
     /// Stream of the source, or path in a packed folder; `None` for a file.
     pub stream: Option<Arc<str>>,
-    /// Path of a file of this machine, whose name need not be text.
+    /// Path of the source on this machine, whose name need not be text.
     pub path: Option<PathBuf>,
 }
 
@@ -26,9 +28,32 @@ impl Container {
         Self { source: name.into(), stream: None, path: None }
     }
 
-    /// Container of a stream's elements.
-    pub fn stream(source: &Arc<str>, stream: &str) -> Self {
-        Self { source: Arc::clone(source), stream: Some(stream.into()), path: None }
+    /// Container of a stream's elements, in this source.
+    pub fn stream(source: &Self, stream: &str) -> Self {
+        Self { source: Arc::clone(&source.source), stream: Some(stream.into()), path: source.path.clone() }
+    }
+
+    /// Container of what lies at this place.
+    pub fn at(place: &Place) -> Self {
+        match place {
+            Place::Local(path) => Self::file(path),
+            Place::Vault(..) => Self::named(&place.to_string()),
+        }
+    }
+
+    /// Name of the source as bytes: a path of this machine need not be text.
+    pub fn source_bytes(&self) -> &[u8] {
+        self.path.as_ref().map_or(self.source.as_bytes(), |path| path.as_os_str().as_bytes())
+    }
+
+    /// Name as it is, with bytes that are no text.
+    pub fn name(&self) -> Vec<u8> {
+        let mut name = self.source_bytes().to_vec();
+        if let Some(stream) = &self.stream {
+            name.push(b':');
+            name.extend_from_slice(stream.as_bytes());
+        }
+        name
     }
 }
 
@@ -65,6 +90,17 @@ pub struct ItemId {
     pub ordinal: Option<u64>,
     /// Arrival of an element, in nanoseconds since 1970 (UTC).
     pub arrival_ns: Option<i64>,
+}
+
+impl ItemId {
+    /// Name as it is, with bytes that are no text.
+    pub fn name(&self) -> Vec<u8> {
+        let mut name = self.container.name();
+        if let Some(ordinal) = self.ordinal {
+            name.extend_from_slice(format!("/{ordinal}").as_bytes());
+        }
+        name
+    }
 }
 
 impl fmt::Display for Container {

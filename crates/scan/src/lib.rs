@@ -30,4 +30,4 @@ pub use module::statistics::{Statistics, StatisticsRow};
 pub use module::wasm::{Wasm, WasmOutput};
 pub use module::{Block, Division, Flow, Module, ModuleError, Outputs, Piece};
 pub use report::{Bottleneck, Report, SiloReport};
-pub use source::{Pick, Sources};
+pub use source::{Globs, Pick, Sources};

@@ -3,7 +3,7 @@
 use crate::args::RangeArgs;
 use holdfast_base::ByteSize;
 use holdfast_base::failure::{Failure, Result};
-use holdfast_scan::{Options, Pick, Sources};
+use holdfast_scan::{Globs, Options, Pick, Sources};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -27,6 +27,12 @@ pub(crate) struct ScanArgs {
     /// Worker threads (default: one a core)
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
+    /// Results in the order of the sources, files of folders sorted by their paths; one thread reads them
+    #[arg(long)]
+    sort: bool,
+    /// Files of folders whose name matches; !GLOB: those do not (may be repeated, the last that matches decides)
+    #[arg(short = 'g', long = "glob", value_name = "GLOB")]
+    globs: Vec<String>,
     /// Report bytes and waiting times of each silo, and the bottleneck, on standard error
     #[arg(long)]
     pub(crate) explain: bool,
@@ -35,7 +41,9 @@ pub(crate) struct ScanArgs {
 impl ScanArgs {
     /// Sources at these places.
     pub(crate) fn sources(&self, places: &[PathBuf], pick: Pick) -> Result<Sources> {
-        Sources::new(places, pick, self.streams.clone(), self.range.options())
+        let globs = Globs::new(&self.globs)?;
+        let sources = Sources::new(places, pick, self.streams.clone(), self.range.options())?;
+        Ok(sources.sorted(self.sort).among(globs))
     }
 
     /// Limits of the scan.

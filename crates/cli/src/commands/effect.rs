@@ -16,6 +16,7 @@ impl Effect {
     /// Effect of a command. A new command has to be entered here and in `tests/it/closed_output`.
     pub(super) fn of(command: &Command) -> Self {
         match command {
+            Command::Hash(args) if args.checks() => Self::Changes,
             Command::Read(args) if args.to_stdout() => Self::Prints,
             Command::Get(args) if args.to_stdout() => Self::Prints,
             Command::Query(args) if args.to_stdout() => Self::Prints,

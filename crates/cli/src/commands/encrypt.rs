@@ -1,6 +1,7 @@
 //! `holdfast encrypt` and `holdfast decrypt`: files and objects through a cipher, each complete or absent.
 
 use crate::args::ScanArgs;
+use crate::item_name;
 use crate::out::Out;
 use crate::scanning;
 use holdfast_base::ByteSize;
@@ -123,6 +124,7 @@ fn run(args: &Args, direction: Direction, out: &mut Out) -> Result<()> {
         if out.is_json() {
             return out.object(&CryptedItem {
                 source: &done.item.container.source,
+                source_bytes: item_name::source_bytes(&done.item.container),
                 output: &done.place,
                 bytes: done.bytes,
             });

@@ -1,18 +1,15 @@
 //! `holdfast grep`: search the contents of rings, datasets, vaults and files.
 
 use crate::args::{ScanArgs, SiteArgs};
+use crate::commands::grep_lines::{Colour, Printer};
 use crate::distant::{self, DistantRings};
 use crate::out::Out;
 use crate::scanning;
 use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_client::json::{FoundItem, FoundLine};
-use holdfast_scan::{Hit, Line, Pick, Search, SearchOptions, Syntax, Wanted};
+use holdfast_scan::{Hit, Pick, Search, SearchOptions, Syntax, Wanted};
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::path::PathBuf;
-
-/// Bytes of a line that is no text which are shown on each side of its first match.
-const AROUND: usize = 48;
 
 /// Search the contents of rings, datasets, vaults and files for a pattern
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
@@ -25,12 +22,14 @@ const AROUND: usize = 48;
     A hit is printed as PATH:OFFSET: LINE, or SOURCE:STREAM/ORDINAL: LINE; bytes that are no text are\n\
     printed as \\xNN. Of a line longer than 8 KiB, the part around its first match is printed.\n\n\
     hf://SITE/rings/RING is searched at its site, through the site that is asked (--site).\n\n\
-    Exits with 1 if some data could not be searched (hits are printed), with 3 if there is no hit.\n\n\
+    Exits with 1 if some data could not be searched (hits are printed), with 3 if there is no hit. With -q,\n\
+    a hit is enough for 0.\n\n\
     Examples:\n  holdfast grep \"GET /[a-z]+\" lab.hf --stream eth0 --last 5m\n  \
     holdfast grep -F password hf://ams/rings/lab hf://gva/rings/lab --last 5m\n  \
     holdfast grep -F -i password lab.hf s3:2026/ /var/log\n  \
     holdfast grep --hex \"de ad be ef\" run1.mcap -l\n  \
-    holdfast grep -e error -e warning logs/ --count"
+    holdfast grep -e error -e warning logs/ --count\n  \
+    holdfast grep -i timeout logs/ -g '*.log' --sort"
 )]
 pub(crate) struct Args {
     /// Pattern, unless -e or -f gives it; behind it the sources
@@ -69,6 +68,18 @@ pub(crate) struct Args {
     /// Lines with hits of a file or element at most
     #[arg(short = 'm', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_count: Option<u64>,
+    /// Print nothing, and end at the first hit with 0, whatever could not be searched
+    #[arg(short, long)]
+    quiet: bool,
+    /// Print names of files and elements, as is always done
+    #[arg(short = 'H', long)]
+    with_filename: bool,
+    /// Print a NUL behind each name, and names as they are: their control characters are escaped otherwise
+    #[arg(short = '0', long)]
+    null: bool,
+    /// Colours of names, numbers and matches
+    #[arg(long, visible_alias = "colour", value_name = "WHEN", default_value = "auto", value_enum)]
+    color: Colour,
     #[command(flatten)]
     scan: ScanArgs,
     #[command(flatten)]
@@ -131,21 +142,31 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             return Err(Failure::usage("there is no pattern"));
         }
         let with = patterns.into_iter().map(|pattern| format!("--regexp={pattern}")).collect();
-        return distant::scan("grep", rings, (&["regexp", "file"], with), &args.site, out.is_json());
+        return distant::scan(
+            "grep",
+            rings,
+            (&["regexp", "file", "color", "with-filename"], with),
+            &args.site,
+            out.is_json(),
+        );
     }
     let search = args.search(patterns)?;
     let sources = args.scan.sources(&places, Pick::Elements)?;
+    let printer = Printer::new(args.color, args.null);
     let mut hits = 0_u64;
     let report = scanning::run(&search, &sources, &args.scan, &mut |hit| {
         hits += 1;
+        if args.quiet {
+            return Err(Failure::said(Kind::Done));
+        }
         if out.is_json() {
             return in_json(&hit, out);
         }
         match hit {
-            Hit::Line(line) if args.only_matching => matches(&line, out),
-            Hit::Line(line) => out.line(format_args!("{}{}", place(&line, line.offset), shown(&line))),
-            Hit::Count(item, _) if args.files_with_matches => out.line(item),
-            Hit::Count(item, lines) => out.line(format_args!("{item}: {lines}")),
+            Hit::Line(line) if args.only_matching => printer.matches(&line, out),
+            Hit::Line(line) => printer.line(&line, out),
+            Hit::Count(item, _) if args.files_with_matches => printer.name(&item, out),
+            Hit::Count(item, lines) => printer.count(&item, lines, out),
         }
     })?;
     scanning::end(&report, &args.scan, out)?;
@@ -164,58 +185,4 @@ fn in_json(hit: &Hit, out: &mut Out) -> Result<()> {
         }),
         Hit::Count(item, lines) => out.object(&FoundItem { item: scanning::item(item), lines: *lines }),
     }
-}
-
-/// Place of a hit: an element has its ordinal, and a file the offset or the line.
-fn place(line: &Line, offset: u64) -> String {
-    match (line.item.ordinal, line.number) {
-        (Some(_), None) => format!("{}: ", line.item),
-        (_, Some(number)) => format!("{}:{number}: ", line.item),
-        (None, None) => format!("{}:{offset}: ", line.item),
-    }
-}
-
-fn matches(line: &Line, out: &mut Out) -> Result<()> {
-    for (from, end) in &line.matches {
-        let at = |offset: u64| (offset.saturating_sub(line.text_offset) as usize).min(line.text.len());
-        let text = escaped(&line.text[at(*from)..at(*end)]);
-        out.line(format_args!("{}{text}", place(line, *from)))?;
-    }
-    Ok(())
-}
-
-/// Text of a line; of one that is no text, the part around the first match.
-fn shown(line: &Line) -> String {
-    let is_text = std::str::from_utf8(&line.text).is_ok_and(|text| !text.chars().any(is_control));
-    if is_text {
-        return escaped(&line.text);
-    }
-    let (from, end) = line.matches.first().copied().unwrap_or_default();
-    let at = |offset: u64| offset.saturating_sub(line.text_offset) as usize;
-    let start = at(from).saturating_sub(AROUND).min(line.text.len());
-    escaped(&line.text[start..(at(end) + AROUND).clamp(start, line.text.len())])
-}
-
-fn is_control(letter: char) -> bool {
-    letter.is_control() && letter != '\t' && letter != '\r'
-}
-
-/// Bytes as text: control characters and bytes that are no UTF-8 as `\xNN`.
-fn escaped(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for letter in chunk.valid().chars() {
-            if is_control(letter) {
-                for byte in letter.encode_utf8(&mut [0; 4]).bytes() {
-                    let _ = write!(text, "\\x{byte:02x}");
-                }
-            } else {
-                text.push(letter);
-            }
-        }
-        for byte in chunk.invalid() {
-            let _ = write!(text, "\\x{byte:02x}");
-        }
-    }
-    text
 }

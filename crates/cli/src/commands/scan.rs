@@ -2,7 +2,8 @@
 
 use crate::args::{ScanArgs, SiteArgs};
 use crate::distant::{self, DistantRings};
-use crate::out::{Out, say};
+use crate::item_name;
+use crate::out::{Out, say_of};
 use crate::scanning;
 use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{ByteSize, counted};
@@ -226,7 +227,8 @@ fn found(
         });
     }
     let place = sequence.map_or_else(String::new, |(record, strand)| format!(" {record}{strand}"));
-    out.line(format_args!("{item}:{start}..{end}:{place} {distance} {}", text.escape_debug()))
+    let line = format_args!(":{start}..{end}:{place} {distance} {}", text.escape_debug());
+    out.line_of(&item_name::shown(item), line)
 }
 
 fn wasm(args: &Args, path: &Path, out: &mut Out) -> Result<()> {
@@ -244,7 +246,7 @@ fn wasm(args: &Args, path: &Path, out: &mut Out) -> Result<()> {
     let mut results = 0_u64;
     let report = scanning::run(&module, &sources, &args.scan, &mut |output| match output {
         WasmOutput::Log(item, line) => {
-            say(&format!("{item}: {line}"));
+            say_of(&item_name::shown(&item), &line);
             Ok(())
         }
         WasmOutput::Result(item, offset, bytes) => {
@@ -254,8 +256,10 @@ fn wasm(args: &Args, path: &Path, out: &mut Out) -> Result<()> {
                 return out.object(&ModuleResult { item: scanning::item(&item), offset, text: &text });
             }
             match offset {
-                Some(offset) if item.ordinal.is_none() => out.line(format_args!("{item}:{offset}: {text}")),
-                _ => out.line(format_args!("{item}: {text}")),
+                Some(offset) if item.ordinal.is_none() => {
+                    out.line_of(&item_name::shown(&item), format_args!(":{offset}: {text}"))
+                }
+                _ => out.line_of(&item_name::shown(&item), format_args!(": {text}")),
             }
         }
     })?;
@@ -297,6 +301,7 @@ fn printed(row: &StatisticsRow, out: &mut Out) -> Result<()> {
     if out.is_json() {
         return out.object(&ItemStatistics {
             source: &container.source,
+            source_bytes: item_name::source_bytes(container),
             stream: container.stream.as_deref(),
             items: row.items,
             bytes: row.bytes(),
@@ -310,10 +315,8 @@ fn printed(row: &StatisticsRow, out: &mut Out) -> Result<()> {
     } else {
         String::new()
     };
-    out.line(format_args!(
-        "{container}: {items}{}, entropy {:.3}, {}",
-        ByteSize(row.bytes()),
-        row.entropy(),
-        row.kind.unwrap_or("unknown type")
-    ))
+    let size = ByteSize(row.bytes());
+    let (entropy, kind) = (row.entropy(), row.kind.unwrap_or("unknown type"));
+    let line = format_args!(": {items}{size}, entropy {entropy:.3}, {kind}");
+    out.line_of(&item_name::escaped(&container.name()), line)
 }

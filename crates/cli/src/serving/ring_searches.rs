@@ -28,6 +28,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
             "files-with-matches",
             "count",
             "max-count",
+            "quiet",
         ],
     ),
     ("hash", &["algorithm", "duplicates"]),

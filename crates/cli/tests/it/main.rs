@@ -42,6 +42,7 @@ mod mounting;
 mod name_space;
 mod odd_captures;
 mod odd_questions;
+mod names_of_files;
 mod own_tables;
 mod packed_folders;
 mod pins;

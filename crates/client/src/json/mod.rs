@@ -54,8 +54,8 @@ pub use index::CopiedIndex;
 pub use orders::{GrownRing, NewHold, PurgedRange, ReleasedHold};
 pub use peers::{ConflictLine, ConflictWriteLine, DigestLine, PeerLine, RemovedPeer, SettledConflict};
 pub use scans::{
-    CryptedItem, FoundItem, FoundLine, FoundMatch, ItemHashes, ItemStatistics, ModuleResult, ModuleTotal,
-    ScanReport, ScannedItem,
+    CheckedItem, CryptedItem, FoundItem, FoundLine, FoundMatch, ItemHashes, ItemStatistics, ModuleResult,
+    ModuleTotal, ScanReport, ScannedItem,
 };
 pub use ships::{PlannedArchive, PlannedProject, PlannedSchedule, ShipEvent, WrittenReport};
 pub use sites::{

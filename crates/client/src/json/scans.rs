@@ -7,6 +7,8 @@ use serde::Serialize;
 #[derive(Serialize)]
 pub struct ScannedItem<'a> {
     pub source: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_bytes: Option<String>,
     pub stream: Option<&'a str>,
     pub ordinal: Option<u64>,
     pub arrival_ns: Option<i64>,
@@ -59,11 +61,23 @@ pub struct ItemHashes<'a> {
     pub hashes: Vec<(&'a str, &'a str)>,
 }
 
+/// File that was compared with its digest in a list.
+#[expect(missing_docs, reason = "docs/commands.md lists the fields")]
+#[derive(Serialize)]
+pub struct CheckedItem<'a> {
+    pub source: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_bytes: Option<String>,
+    pub check: &'a str,
+}
+
 /// Statistics of a file or stream.
 #[expect(missing_docs, reason = "docs/commands.md lists the fields")]
 #[derive(Serialize)]
 pub struct ItemStatistics<'a> {
     pub source: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_bytes: Option<String>,
     pub stream: Option<&'a str>,
     pub items: u64,
     pub bytes: u64,
@@ -77,6 +91,8 @@ pub struct ItemStatistics<'a> {
 #[derive(Serialize)]
 pub struct CryptedItem<'a> {
     pub source: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_bytes: Option<String>,
     pub output: &'a str,
     pub bytes: u64,
 }

@@ -21,16 +21,21 @@ pub(crate) fn read(
 ) -> Result<(), Stopped> {
     while let Some(place) = next(queue) {
         let mut feeder = Feeder::new(shared, silo, Order::AsFed);
-        if let Err(failure) = dataset(&place, sources, shared, &mut feeder) {
-            let container = Arc::new(Container::named(&place.to_string()));
-            shared.trouble(&Item::whole(&container), failure.to_string());
-        }
+        feed(&place, sources, shared, &mut feeder);
         feeder.flush();
         if shared.silos.is_stopped() {
             return Err(Stopped);
         }
     }
     Ok(())
+}
+
+/// Feeds a dataset to its end.
+pub(crate) fn feed(place: &Place, sources: &Sources, shared: &Shared<'_>, feeder: &mut Feeder<'_, '_>) {
+    if let Err(failure) = dataset(place, sources, shared, feeder) {
+        let container = Arc::new(Container::at(place));
+        shared.trouble(&Item::whole(&container), failure.to_string());
+    }
 }
 
 fn dataset(place: &Place, sources: &Sources, shared: &Shared<'_>, feeder: &mut Feeder<'_, '_>) -> Result<()> {
@@ -40,14 +45,14 @@ fn dataset(place: &Place, sources: &Sources, shared: &Shared<'_>, feeder: &mut F
     }
     let streams = dataset.streams();
     let selection = selection(&streams, sources)?;
-    let mut containers = Containers::new(&place.to_string(), &streams);
+    let mut containers = Containers::new(Container::at(place), &streams);
     let read = dataset.read(&selection, &mut |item| containers.feed(&item, feeder, shared));
     read.map(drop).map_err(|error| place.failure(&error))
 }
 
 /// Feeds the files of a packed folder, named `DATASET:PATH`.
 fn packed(place: &Place, feeder: &mut Feeder<'_, '_>) -> Result<()> {
-    let source: Arc<str> = place.to_string().into();
+    let source = Container::at(place);
     let tree = place.packed_tree()?;
     let read = tree.read_files(&mut |contents| {
         let fed = match contents {

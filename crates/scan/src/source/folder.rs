@@ -62,7 +62,7 @@ pub(crate) fn walk(folder: &Path, router: &Router<'_, '_, '_>) -> Result<()> {
     let walk = Walk::default();
     walk.waiting().directories.push(folder.to_owned());
     std::thread::scope(|scope| {
-        let walkers: Vec<_> = (0..WALKERS).map(|_| scope.spawn(|| walker(&walk, router))).collect();
+        let walkers: Vec<_> = (0..WALKERS).map(|_| scope.spawn(|| walker(&walk, folder, router))).collect();
         let mut result = Ok(());
         for walker in walkers {
             result = result.and(walker.join().unwrap_or(Ok(())));
@@ -71,19 +71,20 @@ pub(crate) fn walk(folder: &Path, router: &Router<'_, '_, '_>) -> Result<()> {
     })
 }
 
-fn walker(walk: &Walk, router: &Router<'_, '_, '_>) -> Result<()> {
+fn walker(walk: &Walk, root: &Path, router: &Router<'_, '_, '_>) -> Result<()> {
     let mut result = Ok(());
     while let Some(directory) = walk.take() {
         let mut found = Vec::new();
         if result.is_ok() && !router.is_stopped() {
-            result = enter(&directory, router, &mut found);
+            result = enter(&directory, root, router, &mut found);
         }
         walk.done(found);
     }
     result
 }
 
-fn enter(directory: &Path, router: &Router<'_, '_, '_>, found: &mut Vec<PathBuf>) -> Result<()> {
+/// Routes the entries of a directory below the folder `root`; directories are found.
+fn enter(directory: &Path, root: &Path, router: &Router<'_, '_, '_>, found: &mut Vec<PathBuf>) -> Result<()> {
     let entries = std::fs::read_dir(directory).and_then(Iterator::collect::<std::io::Result<Vec<DirEntry>>>);
     let mut entries = match entries {
         Ok(entries) => entries,
@@ -97,6 +98,7 @@ fn enter(directory: &Path, router: &Router<'_, '_, '_>, found: &mut Vec<PathBuf>
     for entry in entries {
         let path = entry.path();
         match entry.file_type() {
+            Ok(kind) if !router.admits(&path, root, kind.is_dir()) => {}
             Ok(kind) if kind.is_dir() => found.push(path),
             Ok(kind) if kind.is_file() => match entry.metadata() {
                 Ok(metadata) => router.found(path, &metadata)?,

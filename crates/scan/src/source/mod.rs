@@ -3,14 +3,17 @@
 mod dataset;
 mod device;
 mod folder;
+mod globs;
 mod ring;
 mod router;
 mod small;
+mod sorted;
 mod stream;
 
 use crate::engine::Shared;
 use crate::feeder::{Feeder, Stopped};
 use crate::item::Container;
+pub use globs::Globs;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_client::range::RangeOptions;
 use holdfast_client::session;
@@ -37,6 +40,8 @@ pub enum Pick {
     Elements,
     /// Files as they lie, datasets too; elements of rings that are named.
     Files,
+    /// Files as they lie, rings and datasets too; no folders.
+    Bytes,
 }
 
 /// Sources of a scan.
@@ -44,6 +49,8 @@ pub enum Pick {
 pub struct Sources {
     named: Vec<Named>,
     pick: Pick,
+    is_sorted: bool,
+    globs: Globs,
     /// Streams of rings and datasets; empty: all.
     pub(crate) streams: Vec<String>,
     /// Range of the elements of rings and datasets.
@@ -79,7 +86,19 @@ impl Sources {
                 }
             }
         }
-        Ok(Self { named, pick, streams, range })
+        Ok(Self { named, pick, is_sorted: false, globs: Globs::default(), streams, range })
+    }
+
+    /// The same sources, read in the order of their names, so that results come in that order.
+    #[must_use]
+    pub fn sorted(self, is_sorted: bool) -> Self {
+        Self { is_sorted, ..self }
+    }
+
+    /// The same sources, of whose folders only files that the globs admit are read.
+    #[must_use]
+    pub fn among(self, globs: Globs) -> Self {
+        Self { globs, ..self }
     }
 
     /// True if all that is scanned is one ring, whose failure is that of the scan.
@@ -199,7 +218,7 @@ fn local(path: PathBuf, pick: Pick) -> Result<Named> {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let ring = session::ring_path(&path)?;
-            if ring.exists() {
+            if ring.exists() && pick != Pick::Bytes {
                 return Ok(Named::Ring(ring));
             }
             return Err(Failure::io("cannot open the source", &path, &error));
@@ -207,10 +226,13 @@ fn local(path: PathBuf, pick: Pick) -> Result<Named> {
         Err(error) => return Err(Failure::io("cannot open the source", &path, &error)),
     };
     let kind = found.file_type();
+    if kind.is_dir() && pick == Pick::Bytes {
+        return Err(Failure::failed("this is a folder").at_path(&path));
+    }
     if kind.is_dir() {
         return Ok(Named::Folder(path));
     }
-    if kind.is_block_device() && is_ring(&path) {
+    if kind.is_block_device() && pick != Pick::Bytes && is_ring(&path) {
         return Ok(Named::Ring(session::ring_path(&path)?));
     }
     if !kind.is_file() {
@@ -219,7 +241,7 @@ fn local(path: PathBuf, pick: Pick) -> Result<Named> {
     if pick == Pick::Elements && is_dataset(&path) {
         return Ok(Named::Dataset(Place::Local(path)));
     }
-    Ok(if is_ring(&path) { Named::Ring(path) } else { Named::File(path) })
+    Ok(if pick != Pick::Bytes && is_ring(&path) { Named::Ring(path) } else { Named::File(path) })
 }
 
 /// True if a file begins as a ring does.
@@ -236,6 +258,9 @@ fn ends_with(path: &Path, ending: &str) -> bool {
 pub(crate) fn read(sources: &Sources, shared: &Shared<'_>, workers: usize) -> Result<()> {
     std::thread::scope(|scope| {
         let router = Router::new(scope, shared, sources, workers);
+        if sources.is_sorted {
+            return router.sorted();
+        }
         for named in &sources.named {
             if shared.silos.is_stopped() {
                 break;
@@ -243,7 +268,7 @@ pub(crate) fn read(sources: &Sources, shared: &Shared<'_>, workers: usize) -> Re
             match named {
                 Named::StandardInput => router.stream(Stream::StandardInput)?,
                 Named::Stream(path) => router.stream(Stream::Path(path.clone()))?,
-                Named::Failed(place, reason) => router.failed(&place.to_string_lossy(), reason),
+                Named::Failed(place, reason) => router.failed(place, reason),
                 Named::File(path) => router.file(path)?,
                 Named::Folder(path) => folder::walk(path, &router)?,
                 Named::Ring(path) => router.ring(path)?,

@@ -29,19 +29,24 @@ impl Opened {
         let selection = selection(&streams, sources)?;
         reader.reads_for(Purpose::Search);
         let plan = reader.plan(&selection).map_err(|error| ring_failure(&error))?;
-        let containers = Containers::new(&path.to_string_lossy(), &streams);
+        let containers = Containers::new(Container::file(path), &streams);
         Ok(Self { reader, plan, containers })
     }
 
-    pub(crate) fn read(mut self, shared: &Shared<'_>, silo: usize) -> Result<(), Stopped> {
+    pub(crate) fn read(self, shared: &Shared<'_>, silo: usize) -> Result<(), Stopped> {
         let mut feeder = Feeder::new(shared, silo, Order::AsFed);
+        self.feed(&mut feeder, shared);
+        feeder.flush();
+        Ok(())
+    }
+
+    /// Feeds all elements of the plan.
+    pub(crate) fn feed(mut self, feeder: &mut Feeder<'_, '_>, shared: &Shared<'_>) {
         let containers = &mut self.containers;
-        let read = self.reader.read(&self.plan, &mut |item| containers.feed(&item, &mut feeder, shared));
+        let read = self.reader.read(&self.plan, &mut |item| containers.feed(&item, feeder, shared));
         if let Err(error) = read {
             shared.trouble(&Item::whole(&self.containers.source), ring_failure(&error).to_string());
         }
-        feeder.flush();
-        Ok(())
     }
 }
 
@@ -62,11 +67,10 @@ pub(crate) struct Containers {
 }
 
 impl Containers {
-    pub(crate) fn new(source: &str, streams: &[StreamStatus]) -> Self {
-        let source: Arc<str> = source.into();
+    pub(crate) fn new(source: Container, streams: &[StreamStatus]) -> Self {
         let container = |stream: &StreamStatus| Arc::new(Container::stream(&source, &stream.name));
         let streams = streams.iter().map(|stream| (stream.id, container(stream))).collect();
-        Self { source: Arc::new(Container::named(&source)), streams }
+        Self { source: Arc::new(source), streams }
     }
 
     /// Feeds what a reader gives; losses inside the range are told.

@@ -6,7 +6,7 @@ use crate::item::{Container, Item};
 use crate::module::Division;
 use crate::source::device::{Device, Large};
 use crate::source::stream::{self, Stream};
-use crate::source::{Pick, Reader, Sources, dataset, device, ends_with, ring, small};
+use crate::source::{Pick, Reader, Sources, dataset, device, ends_with, ring, small, sorted};
 use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_dataset::is_dataset;
 use holdfast_vault::{Place, Vault};
@@ -99,8 +99,8 @@ impl<'scope, 'env, 's: 'env> Router<'scope, 'env, 's> {
     }
 
     /// Reports a place that cannot be read.
-    pub(crate) fn failed(&self, place: &str, reason: &str) {
-        let container = Arc::new(Container::named(place));
+    pub(crate) fn failed(&self, place: &Path, reason: &str) {
+        let container = Arc::new(Container::file(place));
         self.shared.trouble(&Item::whole(&container), reason);
     }
 
@@ -136,6 +136,17 @@ impl<'scope, 'env, 's: 'env> Router<'scope, 'env, 's> {
             }
         }
         Ok(())
+    }
+
+    /// Starts the reader of all sources in order.
+    pub(crate) fn sorted(&self) -> Result<()> {
+        let sources = self.sources;
+        self.reader("sources in order", 1, move |shared, silo| sorted::read(sources, shared, silo))
+    }
+
+    /// True if an entry below the folder `root` is wanted.
+    pub(crate) fn admits(&self, path: &Path, root: &Path, is_folder: bool) -> bool {
+        self.sources.globs.admits(path, root, is_folder)
     }
 
     /// Routes a file that was named.
@@ -244,7 +255,7 @@ impl<'scope, 'env, 's: 'env> Router<'scope, 'env, 's> {
             Ok(opened) => opened,
             Err(failure) if self.sources.is_one_ring() => return Err(failure),
             Err(failure) => {
-                self.failed(&path.to_string_lossy(), &failure.to_string());
+                self.failed(path, &failure.without_place().to_string());
                 return Ok(());
             }
         };

@@ -36,17 +36,22 @@ impl Stream {
 pub(crate) fn read(queue: &Queue<Stream>, shared: &Shared<'_>, silo: usize) -> Result<(), Stopped> {
     let mut feeder = Feeder::new(shared, silo, Order::Any);
     while let Some(stream) = next(queue) {
-        feeder.begin(&Arc::new(stream.container()), None);
-        match &stream {
-            Stream::StandardInput => feed(&mut feeder, io::stdin().as_fd(), shared)?,
-            Stream::Path(path) => match open(path) {
-                Ok(input) => feed(&mut feeder, input.as_fd(), shared)?,
-                Err(error) => feeder.fail(reason(&error))?,
-            },
-        }
+        feed(&stream, &mut feeder, shared)?;
         feeder.flush();
     }
     Ok(())
+}
+
+/// Feeds a stream to its end.
+pub(crate) fn feed(stream: &Stream, feeder: &mut Feeder<'_, '_>, shared: &Shared<'_>) -> Result<(), Stopped> {
+    feeder.begin(&Arc::new(stream.container()), None);
+    match stream {
+        Stream::StandardInput => feed_input(feeder, io::stdin().as_fd(), shared),
+        Stream::Path(path) => match open(path) {
+            Ok(input) => feed_input(feeder, input.as_fd(), shared),
+            Err(error) => feeder.fail(reason(&error)),
+        },
+    }
 }
 
 /// Opens a stream. A named pipe without a writer is not waited for here: nobody could end the wait.
@@ -55,8 +60,11 @@ fn open(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
-/// Feeds a stream to its end.
-fn feed(feeder: &mut Feeder<'_, '_>, input: BorrowedFd<'_>, shared: &Shared<'_>) -> Result<(), Stopped> {
+fn feed_input(
+    feeder: &mut Feeder<'_, '_>,
+    input: BorrowedFd<'_>,
+    shared: &Shared<'_>,
+) -> Result<(), Stopped> {
     loop {
         let room = feeder.room()?;
         await_bytes(input, shared)?;
