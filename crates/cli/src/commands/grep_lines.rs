@@ -19,12 +19,12 @@ const MATCH: &str = "1;31";
 /// Use of colours.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Colour {
-    /// Where standard output is a terminal.
+    /// Only if standard output is a terminal.
     #[default]
     Auto,
-    /// Always.
+    /// Also in files and pipes.
     Always,
-    /// Never.
+    /// Not even on a terminal.
     Never,
 }
 
