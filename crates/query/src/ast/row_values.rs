@@ -205,9 +205,9 @@ pub(super) enum Comparison {
     LtEq,
     Gt,
     GtEq,
-    /// `is distinct from`.
+    /// The comparison `is distinct from`.
     Distinct,
-    /// `is not distinct from`.
+    /// The comparison `is not distinct from`.
     Same,
 }
 
