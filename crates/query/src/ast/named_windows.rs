@@ -68,12 +68,12 @@ struct Windows {
 impl Windows {
     fn named(&self, name: &Ident) -> Result<&WindowSpec> {
         let key = normalized(name);
-        match self.known.iter().find(|(known, _)| *known == key) {
-            Some((_, spec)) => Ok(spec),
-            None => plan_err!(
+        let Some((_, spec)) = self.known.iter().find(|(known, _)| *known == key) else {
+            return plan_err!(
                 "cannot find window `{name}`: the query does not define it, or defines it later; add `window {name} as (…)`"
-            ),
-        }
+            );
+        };
+        Ok(spec)
     }
 
     /// The specification together with the window that it names.

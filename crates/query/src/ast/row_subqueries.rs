@@ -44,7 +44,7 @@ pub(super) fn condition(expr: &mut Expr, null: NullAs) -> Result<()> {
         Expr::IsTrue(inner) | Expr::IsNotTrue(inner) => condition(inner, NullAs::False),
         Expr::IsFalse(inner) | Expr::IsNotFalse(inner) => condition(inner, NullAs::True),
         _ => {
-            if let Some(membership) = Membership::of(expr)? {
+            if let Some(membership) = Membership::of(expr) {
                 *expr = membership.condition(null)?;
             }
             Ok(())
@@ -54,16 +54,14 @@ pub(super) fn condition(expr: &mut Expr, null: NullAs) -> Result<()> {
 
 /// Rewrites a membership of a row in a place where null is a value.
 pub(super) fn value(expr: &mut Expr) -> Result<()> {
-    match Membership::of(expr)? {
-        Some(membership) => {
-            *expr = membership.value()?;
-            Ok(())
-        }
-        None => plan_err!(
+    let Some(membership) = Membership::of(expr) else {
+        return plan_err!(
             "cannot compare rows in `{expr}`: only `in`, `= any` and `<> all` take a row and a query; compare the values by \
              themselves"
-        ),
-    }
+        );
+    };
+    *expr = membership.value()?;
+    Ok(())
 }
 
 /// A row that is, or is not, among the rows of a query.
@@ -74,7 +72,7 @@ struct Membership {
 }
 
 impl Membership {
-    fn of(expr: &mut Expr) -> Result<Option<Self>> {
+    fn of(expr: &mut Expr) -> Option<Self> {
         let (left, is_known) = match &*expr {
             Expr::InSubquery { expr, .. } => (expr, true),
             Expr::AnyOp { left, compare_op, right, .. } => {
@@ -83,15 +81,15 @@ impl Membership {
             Expr::AllOp { left, compare_op, right } => {
                 (left, *compare_op == BinaryOperator::NotEq && is_query(right))
             }
-            _ => return Ok(None),
+            _ => return None,
         };
-        let Some(values) = row(left).filter(|_| is_known) else { return Ok(None) };
-        Ok(match take(expr) {
+        let values = row(left).filter(|_| is_known)?;
+        match take(expr) {
             Expr::InSubquery { subquery, negated, .. } => Some(Self { values, query: subquery, negated }),
             Expr::AnyOp { right, .. } => query(*right).map(|query| Self { values, query, negated: false }),
             Expr::AllOp { right, .. } => query(*right).map(|query| Self { values, query, negated: true }),
             _ => None,
-        })
+        }
     }
 
     fn condition(self, null: NullAs) -> Result<Expr> {
