@@ -324,9 +324,10 @@ impl<W: Write> Recovery<W> {
         let at = scan.position();
         let step = scan.next().map_err(Trouble::Read)?;
         if let Some(cause) = disagreement(&step, at, chunks) {
-            // A chunk that is whole needs no index.
+            // A chunk that is whole needs no index; one with a wrong length may look so.
             if let Step::Record(place) = step
                 && place.opcode == op::CHUNK
+                && chunks.length_at(at).is_none()
                 && self.copy(scan, place)?.is_ok()
             {
                 return Ok(false);
