@@ -285,6 +285,13 @@ fn planned(said: &str, sql: &str, tables: &[String]) -> Complaint {
     if said.contains("must be in GROUP BY") {
         return Complaint::of("a column stands beside an aggregate, and is neither in one nor in `group by`");
     }
+    if said.starts_with("Unary operator '-' only supports signed numeric") {
+        return Complaint::of(
+            "what `-` stands before is no number, or one that is never negative, as `size` is",
+        )
+        .advice("of such a number write `0 - size`")
+        .at(signs(sql, "-"));
+    }
     let known = [compared(said, sql), called(said, sql), asked(said, sql), named(said, sql, tables)];
     let places = || match quoted(said, sql) {
         places if places.is_empty() => clause(said, sql).into_iter().collect(),

@@ -102,6 +102,7 @@ const WRONG: [(&str, &str); 45] = [
     ("a from \"1kxun\" ^order by 99", "Order by column out of bounds"),
     ("a from \"1kxun\" ^limit -1", "LIMIT must be >= 0"),
     ("^a, count(*) from \"1kxun\"", "neither in one nor in `group by`"),
+    ("^-size from \"1kxun\"", "of such a number write `0 - size`"),
     ("count(*) from \"1kxun\" ^where count(*) > 1", "Consider using HAVING"),
     ("a from \"1kxun\" ^where a", "a condition is true or false"),
     ("a from \"1kxun\" ^union select a, h from \"1kxun\"", "different number of columns"),

@@ -9,7 +9,7 @@ use crate::dialect::RingDialect;
 use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, Query, SetExpr, TableFactor, UnaryOperator,
+    BinaryOperator, Expr, Ident, Query, SelectItem, SetExpr, TableFactor, UnaryOperator,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
@@ -157,7 +157,38 @@ fn exists(query: Box<Query>, width: usize, meets: Expr, negated: bool) -> Result
         return malformed();
     };
     *subquery = query;
+    name_again(&mut subquery.body);
     Ok(nested(made))
+}
+
+/// Names columns that stand in a list twice, which the engine takes for one.
+fn name_again(body: &mut SetExpr) {
+    match body {
+        SetExpr::Select(select) => {
+            let mut known: Vec<String> = Vec::new();
+            for (number, item) in (1..).zip(&mut select.projection) {
+                let SelectItem::UnnamedExpr(expr) = item else { continue };
+                let text = match expr {
+                    Expr::Identifier(name) => name.value.clone(),
+                    Expr::CompoundIdentifier(names) => {
+                        names.last().map_or_else(String::new, |name| name.value.clone())
+                    }
+                    expr => expr.to_string(),
+                };
+                if known.contains(&text) {
+                    *item = SelectItem::ExprWithAlias { expr: take(expr), alias: column(number) };
+                } else {
+                    known.push(text);
+                }
+            }
+        }
+        SetExpr::Query(query) => name_again(&mut query.body),
+        SetExpr::SetOperation { left, right, .. } => {
+            name_again(left);
+            name_again(right);
+        }
+        _ => {}
+    }
 }
 
 fn expression(text: &str) -> Result<Expr> {

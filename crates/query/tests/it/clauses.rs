@@ -91,6 +91,7 @@ fn compared_rows_have_the_answers_of_postgresql() {
         ("select n from t where not ((a, b) in (select a, b from t where n = 1))", "3, 5"),
         ("select n from t where not ((a, b) not in (select a, b from t where n = 5))", "5"),
         ("select n from t where (a, b) in (select a, b from t where n > 6)", ""),
+        ("select n from t where (n, n) in (select n, t.n from t where n < 3)", "1, 2"),
         ("select n from t where (a, b) not in (select a, b from t where n > 6)", "1, 2, 3, 4, 5, 6"),
         ("select n from t where (n, a) in (values (1, 1), (2, 3), (5, 2))", "1, 5"),
         ("select n from t where (a, b) = any (select a, b from t where n < 3)", "1, 6"),

@@ -83,6 +83,7 @@ const REFUSALS: [&str; 9] = [
     "cannot compare a subquery with the values of another one",
     "cannot extract `",
     "cannot use an interval in",
+    "Unary operator '-' only supports signed numeric",
     "Correlated scalar subquery must be aggregated",
     "the result is not within",
     "with `ignore nulls` and an offset other than 1",
@@ -287,7 +288,7 @@ fn cells(batch: &RecordBatch) -> Vec<Vec<String>> {
             }
             DataType::Float64 => normal(&format!("{:?}", array.as_primitive::<Float64Type>().value(at))),
             DataType::Interval(IntervalUnit::MonthDayNano) => {
-                length(array.as_primitive::<IntervalMonthDayNanoType>().value(at)).to_string()
+                normal(&length(array.as_primitive::<IntervalMonthDayNanoType>().value(at)).to_string())
             }
             _ => normal(&array_value_to_string(&array, at).unwrap()),
         };
