@@ -164,7 +164,7 @@ impl VdifHeader {
         let samples = u128::from(rate & 0x7f_ffff) * unit * if is_complex { 1 } else { 2 };
         let values_a_word = 32 / ((fourth >> 26 & 0x1f) + 1) / if is_complex { 2 } else { 1 };
         let words = (third & 0xff_ffff).saturating_sub(4) * 2;
-        let each = u128::from(words) * u128::from(values_a_word) >> (third >> 24 & 0x1f);
+        let each = (u128::from(words) * u128::from(values_a_word)) >> (third >> 24 & 0x1f);
         (samples > 0 && each > 0).then_some((samples, each))
     }
 

@@ -89,10 +89,14 @@ impl Flow {
         let ends = if is_ordered { [(src, from), (dst, to)] } else { [(dst, to), (src, from)] };
         let mut hash = Sha1::new();
         hash.update([0; 2]);
-        ends.iter().for_each(|(address, _)| hash.update(address));
+        for (address, _) in &ends {
+            hash.update(address);
+        }
         hash.update([protocol, 0]);
         if ports.is_some() {
-            ends.iter().for_each(|(_, port)| hash.update(port.to_be_bytes()));
+            for (_, port) in &ends {
+                hash.update(port.to_be_bytes());
+            }
         }
         let mut text = [0; ID_BYTES];
         let (version, rest) = text.split_at_mut(2);
