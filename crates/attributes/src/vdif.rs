@@ -262,7 +262,7 @@ mod tests {
         let rate = 1 << 23 | 16;
         for version in [1, 3, 4] {
             assert_eq!(after_second("vdif", &extended(words, version << 24 | rate, SYNC)), 48_125_000);
-            assert_eq!(after_second("vdif", &extended(words, version << 24 | 16_000, SYNC)), 48_125_000);
+            assert_eq!(after_second("vdif", &extended(words, version << 24 | 0x3e80, SYNC)), 48_125_000);
         }
         let complex = [words[0], words[1], words[2] + (1 << 24), words[3] + (1 << 31)];
         // 16 million complex samples a second, 5000 a frame of two channels.

@@ -326,10 +326,10 @@ fn allowed_join(join: &Join) -> Result<()> {
             ),
             JoinConstraint::None => no_condition(),
         },
-        JoinOperator::CrossJoin(on) => match on {
-            JoinConstraint::None => Ok(()),
-            _ => plan_err!("cannot use a condition in a cross join; write `join … on …`"),
-        },
+        JoinOperator::CrossJoin(JoinConstraint::None) => Ok(()),
+        JoinOperator::CrossJoin(_) => {
+            plan_err!("cannot use a condition in a cross join; write `join … on …`")
+        }
         _ => plan_err!("cannot join in this way: it is not supported; write `join … on …` or `cross join`"),
     }
 }

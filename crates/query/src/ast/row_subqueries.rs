@@ -168,7 +168,7 @@ fn name_again(body: &mut SetExpr) {
             let mut known: Vec<String> = Vec::new();
             for (number, item) in (1..).zip(&mut select.projection) {
                 let SelectItem::UnnamedExpr(expr) = item else { continue };
-                let text = match expr {
+                let text = match &*expr {
                     Expr::Identifier(name) => name.value.clone(),
                     Expr::CompoundIdentifier(names) => {
                         names.last().map_or_else(String::new, |name| name.value.clone())
@@ -176,7 +176,8 @@ fn name_again(body: &mut SetExpr) {
                     expr => expr.to_string(),
                 };
                 if known.contains(&text) {
-                    *item = SelectItem::ExprWithAlias { expr: take(expr), alias: column(number) };
+                    let expr = take(expr);
+                    *item = SelectItem::ExprWithAlias { expr, alias: column(number) };
                 } else {
                     known.push(text);
                 }

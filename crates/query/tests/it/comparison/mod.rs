@@ -78,7 +78,7 @@ const DAYS: [i64; 8] = [
 const BINARIES: [&[u8]; 4] = [b"", b"\x00", b"a", b"\xff\x00a"];
 
 /// Refusals: a part of the message, which docs/search.md explains.
-const REFUSALS: [&str; 9] = [
+const REFUSALS: [&str; 10] = [
     "cannot answer a subquery that names",
     "cannot compare a subquery with the values of another one",
     "cannot extract `",

@@ -52,7 +52,7 @@ pub(crate) async fn change_many(
         done => Ok(done),
     };
     match with(&app, action, change).await? {
-        Ok(changed) => Ok(Json(BatchBody { entries: entries as u64, changed: changed as u64 })),
+        Ok(count) => Ok(Json(BatchBody { entries: entries as u64, changed: count as u64 })),
         Err(FailedChange { place, error }) => {
             let problem = problem(action, &error);
             Err(place.into_iter().fold(problem, Problem::at_entry))
