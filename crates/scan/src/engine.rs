@@ -103,10 +103,11 @@ pub fn scan<M: Module>(
         for number in 0..workers {
             let worker = Worker { module, shared: &shared, lanes: &lanes, output: &output };
             let times = &times;
-            let run = move || match catch_unwind(AssertUnwindSafe(|| worker.run())) {
-                Ok(own) => times.lock().unwrap_or_else(PoisonError::into_inner).add(own),
-                // Readers would wait for ever for buffers that nobody empties.
-                Err(_) => {
+            let run = move || {
+                if let Ok(own) = catch_unwind(AssertUnwindSafe(|| worker.run())) {
+                    times.lock().unwrap_or_else(PoisonError::into_inner).add(own);
+                } else {
+                    // Readers would wait for ever for buffers that nobody empties.
                     worker.shared.fail(Failure::failed("the module has a bug, and ended the scan"));
                     worker.lanes.give_up();
                 }
@@ -188,7 +189,9 @@ impl<M: Module> Worker<'_, '_, M> {
                     let ticket = examined.batch.ticket.as_ref();
                     let way = |results| {
                         // Results leave in the order of the lane.
-                        ticket.into_iter().for_each(|ticket| self.lanes.wait(ticket));
+                        if let Some(ticket) = ticket {
+                            self.lanes.wait(ticket);
+                        }
                         self.send(results);
                     };
                     let mut outputs = Outputs::leaving(&way);
@@ -252,8 +255,12 @@ impl<M: Module> Worker<'_, '_, M> {
         let Folded { batch, results, warnings, error, .. } = folded;
         if let Contents::Part(part) = &batch.contents {
             let item = crate::batch::item(&part.container, part.stamp);
-            warnings.iter().for_each(|warning| self.shared.trouble(&item, warning));
-            error.iter().for_each(|error| self.shared.trouble(&item, error.to_string()));
+            for warning in &warnings {
+                self.shared.trouble(&item, warning);
+            }
+            if let Some(error) = &error {
+                self.shared.trouble(&item, error.to_string());
+            }
         }
         self.send(results);
         self.shared.silos.give(batch.silo, batch.buffer);

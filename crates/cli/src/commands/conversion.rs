@@ -232,13 +232,13 @@ fn of_import(args: &ConvertArgs, format: OutputFormat) -> Result<Converted> {
         && (!salvage || elements == 0)
     {
         let what = format!("the file is damaged at byte {at}: {cause}");
-        return Err(Failure::failed(what).at_path(file).advice(match elements {
-            0 => "nothing of it can be saved".to_owned(),
-            _ => {
-                let more = if is_mcap(file) { ", and `holdfast dataset recover` may save more" } else { "" };
-                format!("{} can be saved: `--salvage` writes them{more}", counted(elements, "element"))
-            }
-        }));
+        let advice = if elements == 0 {
+            "nothing of it can be saved".to_owned()
+        } else {
+            let more = if is_mcap(file) { ", and `holdfast dataset recover` may save more" } else { "" };
+            format!("{} can be saved: `--salvage` writes them{more}", counted(elements, "element"))
+        };
+        return Err(Failure::failed(what).at_path(file).advice(advice));
     }
     let bar = progress::count();
     let shown = |count| bar.set_message(format!("{count} elements"));

@@ -115,8 +115,8 @@ mod tests {
     /// Commands that the tests of closed outputs take as ones that only print.
     const PRINTS: &str = include_str!("../../tests/it/closed_output/prints.txt");
 
-    /// Commands whose effect depends on the place of their output.
-    const BOTH: &[&str] = &["audit", "get", "query", "read"];
+    /// Commands whose effect depends on the place of their output, or on an option.
+    const BOTH: &[&str] = &["audit", "get", "hash", "query", "read"];
 
     /// Words of a command line, without quotes.
     fn words(line: &str) -> Vec<String> {

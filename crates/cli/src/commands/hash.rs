@@ -28,6 +28,7 @@ use std::path::PathBuf;
     holdfast hash runs/ --duplicates\n  \
     holdfast hash run1.mcap --elements --stream camera"
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// File, folder, VAULT:PREFIX, ring, or - for standard input
     #[arg(value_name = "SOURCE", required = true)]

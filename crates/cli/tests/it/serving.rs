@@ -420,10 +420,24 @@ fn the_examples_of_site_commands_work() {
         fs::create_dir_all(dir.join(name).parent().unwrap()).unwrap();
         fs::write(dir.join(name), noise(5000, name.len() as u64)).unwrap();
     }
+    fs::write(dir.join("targets.csv"), "path,target\n/lab/2026/run1.dada,m31\n").unwrap();
+    fs::write(dir.join("targets.jsonl"), "{\"path\": \"run1.dada\", \"target\": \"m31\"}\n").unwrap();
     let password = dir.join("ann.password");
     fs::write(&password, "correct horse\n").unwrap();
     fs::set_permissions(&password, fs::Permissions::from_mode(0o600)).unwrap();
-    let reading = ["put", "meta", "meta add", "meta ls", "meta set", "meta rm", "find", "ls", "stat", "get"];
+    let reading = [
+        "put",
+        "meta",
+        "meta import",
+        "meta add",
+        "meta ls",
+        "meta set",
+        "meta rm",
+        "find",
+        "ls",
+        "stat",
+        "get",
+    ];
     let accounts =
         ["account", "account add", "account ls", "account disable", "account enable", "account rm"];
     let groups = ["group", "group add", "group ls", "group rm"];

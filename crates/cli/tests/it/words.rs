@@ -47,7 +47,7 @@ const ENGINE: [&str; 11] = [
 ];
 
 /// What is wrong, and under which part of the question the mark stands: it begins behind the `^`, which is not part of it.
-const WRONG: [(&str, &str); 45] = [
+const WRONG: [(&str, &str); 46] = [
     (
         "a from \"1kxun\" where in_net(net,^'10.0.0.0/33')",
         "cannot parse `10.0.0.0/33` as an IPv4 network; write one such as 10.0.0.0/8",

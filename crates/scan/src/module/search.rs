@@ -64,6 +64,7 @@ impl Wanted {
 
 /// Options of a search.
 #[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct SearchOptions {
     /// Patterns, of which one must match.
     pub patterns: Vec<String>,

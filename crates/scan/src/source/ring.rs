@@ -1,7 +1,7 @@
 //! Rings: elements in the order of their slots, through the recorder where one runs.
 
 use crate::engine::Shared;
-use crate::feeder::{Feeder, Order, Stopped};
+use crate::feeder::{Feeder, Order};
 use crate::item::{Container, Item};
 use crate::source::Sources;
 use holdfast_base::StreamId;
@@ -33,11 +33,10 @@ impl Opened {
         Ok(Self { reader, plan, containers })
     }
 
-    pub(crate) fn read(self, shared: &Shared<'_>, silo: usize) -> Result<(), Stopped> {
+    pub(crate) fn read(self, shared: &Shared<'_>, silo: usize) {
         let mut feeder = Feeder::new(shared, silo, Order::AsFed);
         self.feed(&mut feeder, shared);
         feeder.flush();
-        Ok(())
     }
 
     /// Feeds all elements of the plan.

@@ -262,7 +262,10 @@ impl<'scope, 'env, 's: 'env> Router<'scope, 'env, 's> {
         let opened = Arc::new(Mutex::new(Some(opened)));
         self.reader(&path.display().to_string(), 1, move |shared, silo| {
             let opened = opened.lock().unwrap_or_else(PoisonError::into_inner).take();
-            opened.map_or(Ok(()), |opened| opened.read(shared, silo))
+            if let Some(opened) = opened {
+                opened.read(shared, silo);
+            }
+            Ok(())
         })
     }
 

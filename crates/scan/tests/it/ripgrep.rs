@@ -67,7 +67,7 @@ const PARTS: [&[u8]; 20] = [
 
 fn pattern(random: &mut Random) -> String {
     let mut pattern = String::new();
-    for _ in 0..1 + random.below(3) {
+    for _ in 0..=random.below(3) {
         let atoms: &[&str] = if random.below(6) == 0 { &LOOKS } else { &ATOMS };
         pattern.push_str(atoms[random.below(atoms.len())]);
     }

@@ -5,7 +5,7 @@
 
 use crate::module::search::lines::{Detail, MOST_MATCHES};
 use crate::module::search::pattern::Walk;
-use crate::module::search::telling::{LineState, SHOWN, Teller};
+use crate::module::search::telling::{LineState, SHOWN, Teller, tell};
 use crate::module::search::{Hit, Line};
 use crate::module::{Block, Flow, ModuleError, Outputs, Piece};
 use holdfast_base::ByteSize;
@@ -122,7 +122,7 @@ impl Teller<'_> {
                 }
                 let text = block.bytes[from..end].to_vec();
                 let line = Line { text, text_offset: places.0, matches: vec![places], ..long.line.clone() };
-                self.tell(state, line, out);
+                tell(state, line, out);
                 true
             }
             Detail::Lines => {
@@ -145,7 +145,7 @@ impl Teller<'_> {
     /// Counts a long line, and tells the context in front of it.
     fn select_long(&self, state: &mut LineState, long: &LongLine, out: &mut Outputs<'_, Hit>) {
         for line in std::mem::take(&mut state.before) {
-            self.tell(state, line, out);
+            tell(state, line, out);
         }
         self.begin_selected(state, long.line.offset);
     }
@@ -176,7 +176,7 @@ impl Teller<'_> {
         if long.is_matched == self.finder.invert || self.is_enough(state) {
             if state.after > 0 {
                 state.after -= 1;
-                self.tell(state, Line { is_context: true, matches: Vec::new(), ..long.line }, out);
+                tell(state, Line { is_context: true, matches: Vec::new(), ..long.line }, out);
             } else {
                 self.remember_line(state, Line { is_context: true, matches: Vec::new(), ..long.line });
             }
@@ -187,6 +187,6 @@ impl Teller<'_> {
             return;
         }
         self.select_long(state, &long, out);
-        self.tell(state, long.line, out);
+        tell(state, long.line, out);
     }
 }

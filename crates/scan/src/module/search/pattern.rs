@@ -154,8 +154,8 @@ fn facts(patterns: &[String], options: &SearchOptions) -> (Option<usize>, bool) 
         let mut parser = ParserBuilder::new();
         let parser = parser.utf8(false).multi_line(true).case_insensitive(options.ignore_case);
         let hir = parser.build().parse(&pattern).ok();
-        let properties = hir.as_ref().map(|hir| hir.properties());
-        let length = properties.and_then(|properties| properties.maximum_len());
+        let properties = hir.as_ref().map(regex_syntax::hir::Hir::properties);
+        let length = properties.and_then(regex_syntax::hir::Properties::maximum_len);
         longest = longest.zip(length).map(|(longest, length)| longest.max(length));
         let begins = |look| matches!(look, Look::Start | Look::StartLF);
         looks_behind |= properties.is_none_or(|properties| !properties.look_set().iter().all(begins));

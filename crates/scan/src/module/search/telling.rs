@@ -117,7 +117,7 @@ impl Teller<'_> {
             }
             let kept = state.before.len().saturating_sub(self.options.before - lines);
             for line in std::mem::take(&mut state.before).into_iter().skip(kept) {
-                self.tell(state, line, out);
+                tell(state, line, out);
             }
             *passed = Passed { at: from, number: number - lines as u64 };
             while passed.at < start {
@@ -161,7 +161,7 @@ impl Teller<'_> {
         let end = line_end(block.bytes, passed.at);
         let line = self.context_line(block, passed.at..end, passed.number);
         *passed = Passed { at: end + 1, number: passed.number + 1 };
-        self.tell(state, line, out);
+        tell(state, line, out);
     }
 
     fn context_line(&self, block: &Block<'_>, line: std::ops::Range<usize>, number: u64) -> Line {
@@ -226,14 +226,14 @@ impl Teller<'_> {
         let places = |(from, end): &(u32, u32)| (*from as usize, *end as usize);
         if self.finder.detail == Detail::Matches {
             for (from, end) in matches.iter().map(places) {
-                self.tell(state, told(from..end, vec![(offset(from), offset(end))]), out);
+                tell(state, told(from..end, vec![(offset(from), offset(end))]), out);
             }
             return;
         }
         let (from, end) = matches.first().map_or((line.start, line.start + SHOWN), places);
         let text = line.start.max(from.saturating_sub(SHOWN))..line.end.min(end + SHOWN);
         let matches = matches.iter().map(places).map(|(from, end)| (offset(from), offset(end))).collect();
-        self.tell(state, told(text, matches), out);
+        tell(state, told(text, matches), out);
     }
 
     /// Keeps a line as context of the next one.
@@ -244,14 +244,6 @@ impl Teller<'_> {
                 state.before.pop_front();
             }
         }
-    }
-
-    /// Tells a line of output.
-    pub(super) fn tell(&self, state: &mut LineState, mut line: Line, out: &mut Outputs<'_, Hit>) {
-        line.follows = state.told.is_some_and(|told| told >= line.offset);
-        state.told = Some(line.end + 1);
-        let bytes = line.text.len() + 16 * line.matches.len();
-        out.push_sized(Hit::Line(line), bytes);
     }
 
     /// Ends an item.
@@ -266,4 +258,12 @@ impl Teller<'_> {
     pub(super) fn examine(&self, block: &Block<'_>) -> Result<FoundLines, ModuleError> {
         self.finder.find(block, Cursor::begin(block))
     }
+}
+
+/// Tells a line of output.
+pub(super) fn tell(state: &mut LineState, mut line: Line, out: &mut Outputs<'_, Hit>) {
+    line.follows = state.told.is_some_and(|told| told >= line.offset);
+    state.told = Some(line.end + 1);
+    let bytes = line.text.len() + 16 * line.matches.len();
+    out.push_sized(Hit::Line(line), bytes);
 }

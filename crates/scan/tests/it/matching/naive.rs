@@ -54,7 +54,7 @@ fn minima(ends: impl Iterator<Item = (usize, u32, usize)>) -> Vec<Found> {
         found.map_or(u32::MAX, |at| ends[at].1)
     };
     let hits = ends.iter().filter_map(|(end, distance, length)| {
-        let last = (*end..).find(|end| distance_at(end + 1) != *distance)?;
+        let last = (*end..=ends.last()?.0).find(|end| distance_at(end + 1) != *distance)?;
         let is_minimum = distance_at(end - 1) > *distance && distance_at(last + 1) > *distance;
         is_minimum.then_some(Found { start: end - length, end: *end, distance: *distance, last })
     });
