@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(entry(format!("{long}  a").as_bytes(), &given).unwrap().algorithms, given);
         for line in [
             format!("{md5} a"),
-            md5.to_owned(),
+            md5.clone(),
             format!("{md5}  "),
             format!("{md5}0  a"),
             format!("\\{md5}  a\\x"),

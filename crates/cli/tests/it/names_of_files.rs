@@ -72,11 +72,10 @@ fn results_are_sorted_by_the_bytes_of_names() {
     assert_eq!(said.out, sorted);
     let said = ends(dir, "grep -c needle --sort --threads 4 tree/z/1.log first tree", 0);
     let counted: String =
-        said.out.lines().map(|line| format!("{}\n", line.rsplit_once(':').unwrap().0)).collect();
+        said.out.lines().flat_map(|line| [line.rsplit_once(':').unwrap().0, "\n"]).collect();
     assert_eq!(counted, sorted);
     let said = ends(dir, "hash --sort tree/z/1.log first tree", 0);
-    let hashed: String =
-        said.out.lines().map(|line| format!("{}\n", line.split_once("  ").unwrap().1)).collect();
+    let hashed: String = said.out.lines().flat_map(|line| [line.split_once("  ").unwrap().1, "\n"]).collect();
     assert_eq!(hashed, sorted);
     let said = ends(dir, "grep -l needle --sort -g *.txt -g z/** -g !*.log tree", 0);
     assert_eq!(said.out, "tree/a.txt\ntree/z/1/2\n");
@@ -140,7 +139,7 @@ fn lists_of_digests_are_compared_as_other_tools_do() {
         assert_eq!(code, Some(0), "{tool}");
         fs::write(dir.join("list"), list).unwrap();
         let said = ends(dir, "hash --check list", 0);
-        let lines = fs::read(dir.join("list")).unwrap().iter().filter(|byte| **byte == b'\n').count();
+        let lines = fs::read(dir.join("list")).unwrap().split(|byte| *byte == b'\n').count() - 1;
         assert_eq!(said.out.matches(": OK\n").count(), lines, "{tool}: {}", said.out);
         if tool != "holdfast" && tool != "b3sum" {
             sh(&format!("{tool} --tag tree/* > tags"));

@@ -1,4 +1,4 @@
-//! Questions over a few odd rows, each with the answer of PostgreSQL and `DuckDB`, or a refusal where that is as good.
+//! Questions over a few odd rows, each with the answer of `PostgreSQL` and `DuckDB`, or a refusal where that is as good.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common;

@@ -55,7 +55,7 @@ fn lists_with_missing_sources_have_the_lines_and_exit_codes_of_grep() {
         if list.len() < 2 {
             continue;
         }
-        let pattern = if random >> 33 & 3 == 0 { "nothing" } else { "needle" };
+        let pattern = if (random >> 33).is_multiple_of(4) { "nothing" } else { "needle" };
         let mut theirs = Command::new("grep");
         theirs.current_dir(dir).env("LC_ALL", "C").args(["-a", "-H", "-b", pattern]).args(&list);
         let theirs = searched(theirs, dir, &list);

@@ -1,4 +1,4 @@
-//! Questions that the engine has open reports of wrong answers for: each is answered as PostgreSQL does, or refused.
+//! Questions that the engine has open reports of wrong answers for: each is answered as `PostgreSQL` does, or refused.
 //!
 //! The list of reports is read again at each update of the engine.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

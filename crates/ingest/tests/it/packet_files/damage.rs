@@ -87,7 +87,8 @@ fn a_scan_counts_what_a_reader_delivers() {
     assert!(matches!(scan(&b"hello world"[..], 1 << 16), Err(ScanError::NotACapture(_))));
     for (bytes, wanted) in [
         (&b"hello world"[..], "(it starts with \"hell"),
-        (b"\x1f\x8b\x08\0more", "(it starts with 1f 8b 08 00"),
+        (b"\x1f\x8c\x08\0more", "(it starts with 1f 8c 08 00"),
+        (b"\x1f\x8b\x08\0more", "compressed by gzip"),
     ] {
         let said = scan(bytes, 1 << 16).err().unwrap().to_string();
         assert!(said.contains(wanted), "{said}");
