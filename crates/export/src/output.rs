@@ -65,7 +65,7 @@ pub enum Existing {
     Keep,
     /// It is kept, and the message names `--force`, which the command has.
     Ask,
-    /// It is replaced.
+    /// The file there is replaced.
     Replace,
 }
 

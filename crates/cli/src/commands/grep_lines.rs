@@ -16,7 +16,7 @@ const NUMBER: &str = "32";
 const SEPARATOR: &str = "36";
 const MATCH: &str = "1;31";
 
-/// Use of colours.
+/// Use of colours in the output.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Colour {
     /// Only if standard output is a terminal.
@@ -28,7 +28,7 @@ pub(super) enum Colour {
     Never,
 }
 
-/// Printer of results.
+/// Printer of results of a search.
 pub(super) struct Printer {
     has_colours: bool,
     /// True if a NUL follows each name, which is printed as it is.

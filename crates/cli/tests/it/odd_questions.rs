@@ -134,12 +134,12 @@ const QUESTIONS: [(&str, &[&str]); 21] = [
     // Lengths of more than a day.
     ("select count(*) from t4 a join t4 b on a.event_time - b.event_time > interval '20 days'", &["9"]),
     ("select extract(day from max(event_time) - min(event_time)) from t4", &["26"]),
-    // Windows by name.
+    // Windows that have a name.
     (
         "select ordinal from (select ordinal, count(*) over (w) n from t4 window w as (partition by g)) where n = 5 order by ordinal",
         &["3", "4", "6", "7", "8"],
     ),
-    // Tuples with nulls.
+    // Tuples that have a null.
     ("select ordinal from t4 where (m, n) in ((2, -2), (3, 10)) order by ordinal", &["0", "8"]),
     ("select count(*) from t4 where not (s ~ '.*')", &["0"]),
 ];

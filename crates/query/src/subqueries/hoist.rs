@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// The use of a subquery's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
-    /// One value.
+    /// One value for each row.
     Scalar,
     /// Existence: how often a row occurs does not count.
     Set,

@@ -12,7 +12,7 @@ use std::process::Command;
 /// Pairs of a pattern and a file that are compared.
 const PAIRS: usize = 500;
 
-/// Atoms of patterns.
+/// Atoms of generated patterns.
 const ATOMS: [&str; 22] = [
     "a",
     "b",
@@ -41,7 +41,7 @@ const ATOMS: [&str; 22] = [
 /// Atoms with word boundaries, and with the begin and the end of a text.
 const LOOKS: [&str; 4] = [r"\b", r"\B", r"\A", r"\z"];
 
-/// Parts of files.
+/// Parts of generated files.
 const PARTS: [&[u8]; 20] = [
     b"a",
     b"b",

@@ -28,7 +28,7 @@ enum Cell {
 }
 
 impl<R: BufRead> Csv<R> {
-    /// Reads the head.
+    /// Reads the head of the file.
     pub(super) fn open(lines: Lines<R>) -> Result<Self, LineError> {
         let mut csv = Self { lines, columns: Vec::new() };
         let head = csv.record()?.map(|(_, _, cells)| cells).unwrap_or_default();

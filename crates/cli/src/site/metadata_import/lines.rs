@@ -10,7 +10,7 @@ pub(super) const MOST_LINE: usize = 1 << 20;
 /// Byte order mark of UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Reader of lines.
+/// Reader of lines of JSON.
 pub(super) struct Lines<R> {
     reader: R,
     /// Line that was read in advance.

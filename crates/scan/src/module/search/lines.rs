@@ -13,11 +13,11 @@ pub(super) const MOST_MATCHES: usize = 1024;
 /// Detail in which selected lines are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Detail {
-    /// Their number alone.
+    /// Number of lines alone.
     Count,
     /// Lines with their first matches.
     Lines,
-    /// All matches.
+    /// All matches of each line.
     Matches,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct LineFinder<'a> {
     pub(super) most: Option<u64>,
 }
 
-/// Selected line.
+/// Line that was selected.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     /// Bytes of the line in the block, without its end.

@@ -12,7 +12,7 @@ pub(super) const SHOWN: usize = 4096;
 /// State of an item whose blocks are lines.
 #[derive(Debug, Default)]
 pub(super) struct LineState {
-    /// Selected lines.
+    /// Number of selected lines.
     pub(super) count: u64,
     /// Line ends in front of the present block.
     pub(super) line_ends: u64,
@@ -246,7 +246,7 @@ impl Teller<'_> {
         }
     }
 
-    /// Ends an item.
+    /// Tells the end of an item.
     pub(super) fn end(&self, item: &Item<'_>, state: &LineState, out: &mut Outputs<'_, Hit>) {
         if self.finder.detail == Detail::Count && (state.count > 0 || self.options.wanted.is_all()) {
             let count = self.options.most.map_or(state.count, |most| state.count.min(most));
