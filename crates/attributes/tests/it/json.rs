@@ -346,7 +346,14 @@ proptest! {
         }
         for (path, value) in all.iter().filter(|(path, _)| !path.is_empty()) {
             let found = looked_up(path, text.as_bytes());
-            prop_assert_eq!(found.and_then(JsonValue::int), value.as_i64(), "{}", path);
+            let int = found.and_then(JsonValue::int);
+            if let Some(float) = value.as_f64().filter(|_| value.is_f64()) {
+                // `1e3` and `5.0` are whole numbers here.
+                let is_near = |int: i64| (int.to_string().parse::<f64>().unwrap() - float).abs() < 0.5;
+                prop_assert!(int.is_none_or(is_near), "{}", path);
+            } else {
+                prop_assert_eq!(int, value.as_i64(), "{}", path);
+            }
             prop_assert_eq!(found.and_then(JsonValue::float), value.as_f64(), "{}", path);
             prop_assert_eq!(found.and_then(JsonValue::bool), value.as_bool(), "{}", path);
             let string = found.and_then(JsonValue::string);

@@ -228,7 +228,13 @@ fn a_compressed_capture_is_converted_as_the_capture_in_it() {
         let whole = read(&format!("bitcoin.pcap.{ending}"));
         fs::write(dir.join("cut"), &whole[..whole.len() / 2]).unwrap();
         let said = ends(dir, "dataset convert cut -o cut.pcapng", 1);
-        assert!(said.err.contains("cannot unpack the whole file") && !dir.join("cut.pcapng").exists());
+        assert!(said.err.contains("cut: ") || said.err.contains(", cut"), "{}", said.err);
+        assert!(!dir.join("cut.pcapng").exists());
+        if ending == "zst" {
+            // A file of one block has nothing before the damage.
+            continue;
+        }
+        assert!(said.err.contains("cannot unpack the whole file"), "{}", said.err);
         let line = format!("dataset convert cut -o cut-{ending}.pcapng --salvage --json");
         let said = ends(dir, &line, 0).json();
         assert!(said["damage"]["at_byte"].as_u64().unwrap() < capture.len() as u64, "{said}");

@@ -78,7 +78,8 @@ const DAYS: [i64; 8] = [
 const BINARIES: [&[u8]; 4] = [b"", b"\x00", b"a", b"\xff\x00a"];
 
 /// Refusals: a part of the message, which docs/search.md explains.
-const REFUSALS: [&str; 10] = [
+const REFUSALS: [&str; 11] = [
+    "cannot compute a sum: the total",
     "cannot answer a subquery that names",
     "cannot compare a subquery with the values of another one",
     "cannot extract `",
@@ -260,6 +261,8 @@ fn normal(text: &str) -> String {
     match text.parse::<f64>() {
         // A small number may be whole on one side alone.
         Ok(_) if text.parse::<i128>().is_ok_and(|whole| whole.unsigned_abs() > SMALL) => text.to_owned(),
+        // A whole number beside fractions is one on both sides.
+        Ok(number) if number.fract() == 0.0 && (1e9..9e15).contains(&number.abs()) => format!("{number:.0}"),
         Ok(number) if number.is_nan() => "NaN".to_owned(),
         Ok(number) if number.abs() < ZERO => format!("{:.9e}", 0.0),
         Ok(number) => format!("{number:.9e}"),
