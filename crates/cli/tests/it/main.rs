@@ -41,7 +41,6 @@ mod metadata_import;
 mod mounting;
 mod name_space;
 mod names_of_files;
-mod odd_captures;
 mod odd_questions;
 mod own_tables;
 mod packed_folders;

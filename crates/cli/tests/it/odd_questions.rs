@@ -225,7 +225,7 @@ fn names_with_high_bytes_are_found() {
         let _ = fs::remove_file(dir.join("r.hf"));
         fs::copy(Path::new(&data).join("odd").join(name), dir.join("input")).unwrap();
         let line =
-            "r.hf --size 24MiB --slot 256KiB --source replay:input --name s --speed max --attr ethernet";
+            "r.hf --size 24MiB --slot 256KiB --source replay:input --name s --speed max --attr packets";
         let said = record(dir, line, Stdio::null());
         assert_eq!(said.code, Some(0), "{}", said.err);
         let counted = answer(dir, &format!("select count(*) from s where {condition}"));
