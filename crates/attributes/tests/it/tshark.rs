@@ -224,7 +224,7 @@ fn is_told_otherwise(name: &str, value: &str, other: &str, row: &Row) -> bool {
         "protocol" | "inner_protocol" => {
             other == "data" || !KNOWN.contains(&other) && !KNOWN.contains(&value)
         }
-        // Of tags of the type 0x9100 tshark tells no number.
+        // Tshark tells no number of tags of the type 0x9100.
         "vlan" => layers.contains("ieee8021ad") && row["ieee8021ad.id"][0].is_empty(),
         // The root, pointers and control characters; and over TCP messages of another length than told.
         "dns_name" => {

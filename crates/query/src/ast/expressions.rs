@@ -90,7 +90,7 @@ fn is_query(expr: &Expr) -> bool {
 
 fn allowed_operator(operator: &BinaryOperator) -> Result<()> {
     match operator {
-        // Of numbers it would be an operation on bits.
+        // The engine takes it for an operation on bits of numbers.
         BinaryOperator::Xor => {
             plan_err!("cannot use `xor`: it would combine bits; write `a <> b` for conditions")
         }

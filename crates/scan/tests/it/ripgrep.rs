@@ -173,7 +173,7 @@ fn lines_and_matches_are_those_of_ripgrep() {
             ..SearchOptions::default()
         };
         let flag = |is: bool, flag: &'static str| is.then_some(flag);
-        // Of -w and -x ripgrep takes the one that comes last.
+        // Ripgrep takes the last one of -w and -x.
         let flags = [
             flag(options.ignore_case, "-i"),
             flag(options.word, "-w"),
